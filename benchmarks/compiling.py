@@ -21,10 +21,10 @@ from bayesrep.report.table_format import columns
 from bayesrep.vision.architectures import describe
 from bayesrep.vision.compiling import check_compiler, compile_networks, forget_compiled
 from bayesrep.vision.devices import CPU_BATCH, Device
-from bayesrep.vision.evaluate import evaluate, in_groups
-from bayesrep.vision.imports import load_timm
-from bayesrep.vision.local import single_threaded
+from bayesrep.vision.forward import evaluate, in_groups
 from bayesrep.vision.networks import Network
+from bayesrep.vision.run_local import single_threaded
+from bayesrep.vision.torch_loading import load_timm
 from benchmarks._requirements import say
 
 CLASSIFIERS = [

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from bayesrep.report.table_format import columns
-from bayesrep.vision.imports import load_timm
-from bayesrep.vision.local import single_threaded
 from bayesrep.vision.pixels import decode
+from bayesrep.vision.run_local import single_threaded
+from bayesrep.vision.torch_loading import load_timm
 from experiments.photographs import make_images
 
 

@@ -29,7 +29,7 @@ _READ = """
 import sys, time
 from pathlib import Path
 from bayesrep.sources.evals.records import LogChoices
-from bayesrep.sources.evals.recognised import read_logs
+from bayesrep.sources.evals.detect_format import read_logs
 read_logs(["m=" + sys.argv[2]], LogChoices())  # imports, and polars' first call
 begin, wall = time.process_time(), time.perf_counter()
 log = read_logs(["m=" + sys.argv[1]], LogChoices())[0]

@@ -34,8 +34,8 @@ from bayesrep.protocols import (
     read_predictions,
 )
 from bayesrep.report.table_format import columns
-from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
-from bayesrep.studies.contents import StudyContents
+from bayesrep.sources.imagenetv2 import VALIDATION_SET, read_test_set
+from bayesrep.studies.draft import StudyContents
 from bayesrep.studies.predictions import Predictions
 from benchmarks._requirements import Requirement, requirement_numbers, requirement_text, say
 from experiments.matched import one_pair
@@ -112,7 +112,7 @@ def many_apart() -> dict[str, float]:
 
 def multilabel_seconds(data: Path, labels: Path) -> tuple[float, bool]:
     """All of it once for each kind of interval, and whether top-1 equals a direct count."""
-    predictions = read_test_set(data, VALIDATION)
+    predictions = read_test_set(data, VALIDATION_SET)
 
     def work() -> None:
         sets = read_label_sets([labels], predictions)
@@ -125,11 +125,13 @@ def multilabel_seconds(data: Path, labels: Path) -> tuple[float, bool]:
 
 def _equals_direct_count(data: Path, predictions: Predictions) -> bool:
     """Count right first answers in the files, image by image, without our readers."""
-    listed = json.loads((data / "datasets" / f"{VALIDATION}.json").read_text())["image_filenames"]
+    listed = json.loads((data / "datasets" / f"{VALIDATION_SET}.json").read_text())[
+        "image_filenames"
+    ]
     entries = json.loads((data / "metadata" / "class_info.json").read_text())
     number = {entry["wnid"]: entry["cid"] for entry in entries}
     for place, name in enumerate(predictions.classifiers):
-        top5 = np.load(data / "predictions" / VALIDATION / f"{name}.npy")
+        top5 = np.load(data / "predictions" / VALIDATION_SET / f"{name}.npy")
         pairs = zip(top5[:, 0].tolist(), listed, strict=True)
         if (
             sum(first == number[wnid] for first, (_, wnid) in pairs)

@@ -31,9 +31,9 @@ from bayesrep.report.table_format import columns
 from bayesrep.vision import ImageSource, predict_sets
 from bayesrep.vision.architectures import describe
 from bayesrep.vision.images import list_images
-from bayesrep.vision.imports import load_timm
-from bayesrep.vision.local import in_blocks, single_threaded
 from bayesrep.vision.pixels import Preprocessing, decode, read_block
+from bayesrep.vision.run_local import in_blocks, single_threaded
+from bayesrep.vision.torch_loading import load_timm
 from benchmarks._requirements import Requirement, requirement_numbers, requirement_text, say
 from benchmarks.decoding import milliseconds
 from benchmarks.vision import CLASSIFIERS, make_weights, networks_alone, timm_loop

@@ -37,15 +37,15 @@ import polars as pl
 
 from bayesrep.errors import PredictionWarning
 from bayesrep.report.table_format import columns
-from bayesrep.studies import folder
+from bayesrep.studies import layout
 from bayesrep.studies.imagenet import class_index, synsets
 from bayesrep.vision import predict
 from bayesrep.vision.architectures import describe
 from bayesrep.vision.devices import CPU_BATCH, Device
-from bayesrep.vision.evaluate import in_groups
-from bayesrep.vision.imports import load_timm
-from bayesrep.vision.local import single_threaded
+from bayesrep.vision.forward import in_groups
 from bayesrep.vision.networks import load_network
+from bayesrep.vision.run_local import single_threaded
+from bayesrep.vision.torch_loading import load_timm
 from benchmarks._requirements import Requirement, requirement_numbers, requirement_text, say
 from experiments.photographs import make_images
 
@@ -119,7 +119,7 @@ def labels_of(study: Path) -> dict[str, np.ndarray]:
     known = class_index()
     result = {}
     for name in CLASSIFIERS:
-        table = pl.read_parquet(study / folder.prediction_file("v1", name)).sort("image")
+        table = pl.read_parquet(study / layout.prediction_file("v1", name)).sort("image")
         result[name] = np.array([known[label] for label in table["label_1"]])
     return result
 
@@ -172,11 +172,11 @@ def memory() -> None:
     from PIL import Image
     from safetensors.torch import save_file
 
-    from bayesrep.vision.contents import Contents
+    from bayesrep.vision.image_digests import Contents
     from bayesrep.vision.images import list_images
-    from bayesrep.vision.local import Local
     from bayesrep.vision.pixels import Preprocessing
     from bayesrep.vision.run import DatasetRun, evaluate_together, open_results
+    from bayesrep.vision.run_local import Local
 
     timm, peaks = load_timm(), []
     with tempfile.TemporaryDirectory() as name:

@@ -31,8 +31,8 @@ from bayesrep.report.study_text import describe_study
 from bayesrep.report.table_format import columns, percent
 from bayesrep.sources import tables
 from bayesrep.studies.imagenet import synsets
-from bayesrep.vision.imports import load_timm
 from bayesrep.vision.pixels import Preprocessing
+from bayesrep.vision.torch_loading import load_timm
 from experiments.results import save
 
 CLASSES = tuple(range(60, 1000, 125))  # eight of the 1,000

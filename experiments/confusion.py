@@ -29,7 +29,7 @@ from bayesrep.protocols import (
 from bayesrep.protocols.people import people_beside
 from bayesrep.report.matrices import matrices_figure
 from bayesrep.report.table_format import columns, percent
-from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
+from bayesrep.sources.imagenetv2 import VALIDATION_SET, read_test_set
 from experiments.multilabel import imported, objects_file
 from experiments.results import save
 
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.add_argument(f"--{name}", type=Path, required=True, metavar="FILE")
     parser.add_argument("--classifier", default="resnet50", metavar="NAME")
     arguments = parser.parse_args(argv)
-    alone = read_test_set(arguments.data, VALIDATION, classifiers=[arguments.classifier])
+    alone = read_test_set(arguments.data, VALIDATION_SET, classifiers=[arguments.classifier])
     groups = read_groups(arguments.classes, alone.classes)["superclass"]
     names = [name for name in dict.fromkeys(groups.tolist()) if name]
     with TemporaryDirectory() as folder:

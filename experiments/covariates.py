@@ -31,7 +31,7 @@ from bayesrep import Study
 from bayesrep.errors import ConvergenceWarning
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.table_format import columns, percent
-from bayesrep.studies.populations import PROCESSES, SimulatedWorld, draw_correct, make_world
+from bayesrep.studies.populations import PROCESS_OF_NAME, SimulatedWorld, draw_correct, make_world
 from bayesrep.studies.scenarios import find_scenario
 from experiments.ledger import resume
 from experiments.results import save
@@ -66,7 +66,7 @@ def draw_covariates(random: np.random.Generator, classifiers: int) -> pl.DataFra
 
 def make_study(table: pl.DataFrame, images: int, random: np.random.Generator) -> Study:
     """A study of classifiers with these accuracies."""
-    world = make_world(PROCESSES["outside"], find_scenario("plain"), len(table), ANNOTATORS)
+    world = make_world(PROCESS_OF_NAME["outside"], find_scenario("plain"), len(table), ANNOTATORS)
     wanted = {"reference": table["reference"], "replication": table["adjusted"]}
     curves = {
         role: np.array(

@@ -134,7 +134,7 @@ def pictures(root: Path) -> None:
     from safetensors.torch import save_file
 
     from bayesrep.studies.imagenet import synsets
-    from bayesrep.vision.imports import load_timm
+    from bayesrep.vision.torch_loading import load_timm
 
     rng = np.random.default_rng(0)
     for number in range(200):

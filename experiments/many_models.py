@@ -33,13 +33,13 @@ from bayesrep.protocols.matched import MATCH_ON
 from bayesrep.report.paper.anzaku2022 import confidence_scatter, matched_accuracy_figure
 from bayesrep.report.style import save_figure
 from bayesrep.report.table_format import columns, rows_table
-from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.vision import catalog_names
 from bayesrep.vision.architectures import Architecture, describe
 from bayesrep.vision.classes import IMAGENET, read_classes
 from bayesrep.vision.devices import choose_device
-from bayesrep.vision.imports import load_timm
-from bayesrep.vision.stages import Stages
+from bayesrep.vision.timing import Stages
+from bayesrep.vision.torch_loading import load_timm
 from experiments.chain import CLASSIFIERS, make_data, train
 from experiments.matched import mean_table
 from experiments.model_costs import costs, estimate, in_same_pixels, measured

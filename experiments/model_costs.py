@@ -18,11 +18,11 @@ from bayesrep.progress import progress_bar
 from bayesrep.vision.architectures import Architecture, describe
 from bayesrep.vision.devices import choose_device
 from bayesrep.vision.images import list_images
-from bayesrep.vision.imports import load_timm
-from bayesrep.vision.local import in_blocks, through_images
 from bayesrep.vision.networks import Network
 from bayesrep.vision.pixels import Preprocessing, read_block
-from bayesrep.vision.stages import Crew, Spent
+from bayesrep.vision.run_local import in_blocks, through_images
+from bayesrep.vision.timing import Crew, Spent
+from bayesrep.vision.torch_loading import load_timm
 from experiments.photographs import make_images
 
 # A machine's speed depends on what it multiplies: one network for each kind.

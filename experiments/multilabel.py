@@ -35,7 +35,7 @@ from bayesrep.protocols import (
 from bayesrep.report.protocols_text import multilabel_table
 from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.report.table_format import percent, rows_table
-from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
+from bayesrep.sources.imagenetv2 import VALIDATION_SET, read_test_set
 from experiments.results import save
 
 
@@ -133,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--objects", type=Path, required=True, metavar="FILE")
     parser.add_argument("--images", type=Path, required=True, metavar="FILE")
     arguments = parser.parse_args(argv)
-    predictions = read_test_set(arguments.data, VALIDATION)
+    predictions = read_test_set(arguments.data, VALIDATION_SET)
     sets = read_label_sets([arguments.labels], predictions)
     groups = read_groups(arguments.classes, predictions.classes)
     table = multilabel(predictions, sets, subsets=class_subsets(predictions.classes, groups))

@@ -30,7 +30,7 @@ from bayesrep.models.curves import complete_terms
 from bayesrep.models.options import JointOptions
 from bayesrep.numerics.bernstein import bernstein_basis
 from bayesrep.report.table_format import columns, percent
-from bayesrep.studies.populations import PROCESSES, make_world
+from bayesrep.studies.populations import PROCESS_OF_NAME, make_world
 from bayesrep.studies.scenarios import find_scenario
 from experiments.ledger import resume
 from experiments.pages import run_page
@@ -59,7 +59,7 @@ def make_study(years: np.ndarray, images: int, random: np.random.Generator) -> S
     family = options.family()
     population = np.zeros(family.basis.shape[1])
     population[:2] = POPULATION
-    world = make_world(PROCESSES["outside"], find_scenario("plain"), count, ANNOTATORS)
+    world = make_world(PROCESS_OF_NAME["outside"], find_scenario("plain"), count, ANNOTATORS)
     sides: dict[str, Any] = {}
     with jax.enable_x64(new_val=True):
         at_nodes = np.asarray(family.probability(complete_terms(own, population)))

@@ -35,7 +35,7 @@ from bayesrep.report.paper.tsipras2020.labels import label_numbers
 from bayesrep.report.printed import printed_numbers
 from bayesrep.report.table_format import percent
 from bayesrep.sources.cifar10_1 import read_answers
-from bayesrep.sources.imagenetv2 import MATCHED_FREQUENCY, VALIDATION, read_test_set
+from bayesrep.sources.imagenetv2 import MATCHED_FREQUENCY_SET, VALIDATION_SET, read_test_set
 from bayesrep.studies.populations import published_accuracies
 from experiments.multilabel import imported, objects_file
 from experiments.results import save
@@ -132,7 +132,7 @@ def of_anzaku(data: Path) -> Iterator[Found]:
     )
     both = [
         read_test_set(data / "imagenetv2" / "data", name)
-        for name in (VALIDATION, MATCHED_FREQUENCY)
+        for name in (VALIDATION_SET, MATCHED_FREQUENCY_SET)
     ]
     sizes = [len(each.images) for each in both]
     text = f"{sizes[0]:,} and {sizes[1]:,}"
@@ -218,7 +218,7 @@ def of_shankar(data: Path) -> Iterator[Found]:
     yield Found("human-drop", percent(most), _is(most <= 0.01), published)
     yield from _changes(table)
     yield from _arithmetic()
-    sets_of = read_test_set(data / "imagenetv2" / "data", VALIDATION)
+    sets_of = read_test_set(data / "imagenetv2" / "data", VALIDATION_SET)
     yield from _by_label_sets(data, sets_of)
 
 
@@ -301,7 +301,7 @@ def _by_label_sets(data: Path, predictions: object) -> Iterator[Found]:
 def of_tsipras(data: Path) -> Iterator[Found]:
     """From half of the images of the Classify task, and what is said of all 10,000."""
     folder = data / "imagenet-multilabel"
-    predictions = read_test_set(data / "imagenetv2" / "data", VALIDATION)
+    predictions = read_test_set(data / "imagenetv2" / "data", VALIDATION_SET)
     with TemporaryDirectory() as place:
         file, study = Path(place) / "objects.csv", imported(data / "imagenetv2/data", Path(place))
         source = folder / "annotations_classify_task.pkl"

@@ -16,7 +16,7 @@ import numpy as np
 
 import bayesrep
 from bayesrep.report.table_format import columns, percent
-from bayesrep.studies.populations import PROCESSES
+from bayesrep.studies.populations import PROCESS_OF_NAME
 from experiments.results import save
 
 POINTS = ("naive", "jackknife", "em-spline")
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the experiment and write docs/results/recovery-PROCESS.{md,json}."""
     parser = argparse.ArgumentParser(prog="python -m experiments.recovery", description=__doc__)
     parser.add_argument("--seeds", type=int, default=6)
-    parser.add_argument("--process", choices=tuple(PROCESSES), default="outside")
+    parser.add_argument("--process", choices=tuple(PROCESS_OF_NAME), default="outside")
     parser.add_argument("--classifiers", type=int, default=136)
     arguments = parser.parse_args(argv)
     results = []

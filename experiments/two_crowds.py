@@ -30,7 +30,7 @@ from bayesrep import Study, WorkerAnswers
 from bayesrep.errors import ConvergenceWarning
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.table_format import columns, percent
-from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
+from bayesrep.sources.imagenetv2 import VALIDATION_SET, read_test_set
 from bayesrep.sources.raw_answers import read_raw
 from experiments.crowds import averaged, held
 from experiments.ledger import resume
@@ -43,7 +43,7 @@ LABELS = {"known": "workers known", "unknown": "counts alone"}
 
 def published(raters: Path, folder: Path) -> tuple[pl.DataFrame, np.ndarray, tuple[str, ...]]:
     """Answers about original labels (image, worker, yes), correctness [image, C], and names."""
-    known = read_test_set(folder, VALIDATION)
+    known = read_test_set(folder, VALIDATION_SET)
     images = pl.DataFrame(
         {
             "image": known.images,

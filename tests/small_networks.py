@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from bayesrep.studies.imagenet import synsets
-from bayesrep.vision.imports import load_timm
+from bayesrep.vision.torch_loading import load_timm
 
 timm = load_timm()
 import torch

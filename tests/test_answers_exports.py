@@ -9,7 +9,7 @@ from bayesrep import StudyError
 from bayesrep.errors import TableWarning
 from bayesrep.sources.assignments import read_assignments
 from bayesrep.sources.exports.columns import Columns
-from bayesrep.sources.raw_answers import EMPTY, read_raw
+from bayesrep.sources.raw_answers import EMPTY_ANSWER, read_raw
 
 
 def result(control, kind, value, region="r"):
@@ -105,7 +105,7 @@ def test_a_rating_is_an_answer_and_what_cannot_be_one_is_named(tmp_path):
     ):
         studio(tmp_path, boxed, answer="box")
     with pytest.warns(TableWarning, match="column 'box' of answers is not read"):
-        assert studio(tmp_path, boxed, answer="note")["answer"].to_list() == ["yes", EMPTY]
+        assert studio(tmp_path, boxed, answer="note")["answer"].to_list() == ["yes", EMPTY_ANSWER]
     with refused(StudyError, "no-such-control", {"control": "fits", **facts}):
         studio(tmp_path, boxed, answer="fits")
 
@@ -116,7 +116,7 @@ def test_a_choice_that_was_not_made_is_empty_and_other_controls_do_not_stand_in(
         studio(tmp_path, task(1, "a.jpg", *either))
     with pytest.warns(TableWarning, match="column 'quality' of answers is not read"):
         table = studio(tmp_path, task(1, "a.jpg", *either), answer="fits")
-    assert table["answer"].to_list() == ["yes", EMPTY]
+    assert table["answer"].to_list() == ["yes", EMPTY_ANSWER]
     small = {"id": 1, "image": "a.jpg", "annotator": 1, "fits": "yes"}
     with refused(StudyError, "no-such-control", {"control": "choice", "controls": ["fits"]}):
         studio(tmp_path, small)

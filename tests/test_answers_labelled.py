@@ -11,8 +11,8 @@ from bayesrep import StudyError
 from bayesrep.cli import main
 from bayesrep.errors import TableWarning
 from bayesrep.protocols import read_people
-from bayesrep.sources import labelled
-from bayesrep.sources.labelled import ask_each, count_choices, own_labels
+from bayesrep.sources import label_questions
+from bayesrep.sources.label_questions import ask_each, count_choices, own_labels
 from bayesrep.studies.predictions import Predictions
 
 
@@ -150,7 +150,7 @@ def test_every_label_of_a_data_set_is_a_question_about_all_its_answers():
 
 def test_a_table_of_too_many_rows_is_refused_before_it_is_made():
     answers = said(*(f"i{n} c{n % 7}" for n in range(70)))
-    with mock.patch.object(labelled, "MOST_ROWS", 489):
+    with mock.patch.object(label_questions, "MAX_ROWS", 489):
         facts = {"number": 70, "noun": "answers", "labels": 7, "rows": 490, "most": 489}
         with refused(StudyError, "too-many-answers-by-labels", facts):
             ask_each(answers, "|")

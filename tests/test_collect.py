@@ -23,11 +23,11 @@ from bayesrep.collect import (
     wordnet,
     write_collection,
 )
-from bayesrep.collect.pictures import find_pictures, labelled_images
-from bayesrep.collect.pilot import Respondents, answer, write_pilot
-from bayesrep.collect.reading import count_selections
+from bayesrep.collect.image_folders import find_pictures, labelled_images
+from bayesrep.collect.responses import count_selections
+from bayesrep.collect.simulated_workers import Respondents, answer, write_pilot
 from bayesrep.errors import OptionError
-from bayesrep.sources.assignments import SCHEMA, read_assignments
+from bayesrep.sources.assignments import ASSIGNMENT_SCHEMA, read_assignments
 from bayesrep.studies.predictions import Predictions
 
 CATS, DOGS = "n02123045", "n02099601"
@@ -293,7 +293,7 @@ def said(collection, people=None):
         for each in answer(collection, people)
         for one in each["answers"]
     ]
-    return pl.DataFrame(rows, schema_overrides=SCHEMA).select(list(SCHEMA))
+    return pl.DataFrame(rows, schema_overrides=ASSIGNMENT_SCHEMA).select(list(ASSIGNMENT_SCHEMA))
 
 
 def test_answers_are_those_that_were_given():
@@ -368,7 +368,7 @@ def test_answers_to_what_was_not_asked_are_refused(change):
     row = said(collection).head(1).to_dicts()[0]
     facts = {"file": "f.json", "tasks": [row["task"]]}
     with refused(StudyError, "answered-places-unknown-or-repeated", facts):
-        match_assignments(collection, pl.DataFrame([row | change], schema=SCHEMA))
+        match_assignments(collection, pl.DataFrame([row | change], schema=ASSIGNMENT_SCHEMA))
 
 
 def test_answers_to_another_collection_are_refused():
@@ -381,14 +381,14 @@ def test_answers_to_another_collection_are_refused():
         "collection": collection.fingerprint,
     }
     with refused(StudyError, "answered-tasks-of-another-collection", facts):
-        match_assignments(collection, pl.DataFrame([row], schema=SCHEMA))
+        match_assignments(collection, pl.DataFrame([row], schema=ASSIGNMENT_SCHEMA))
 
 
 def test_a_task_of_the_same_collection_that_there_is_not():
     collection = contains()
     row = said(collection).head(1).to_dicts()[0] | {"task": f"{collection.fingerprint}-9999"}
     with refused(StudyError, "answered-tasks-unknown", {"tasks": [row["task"]]}):
-        match_assignments(collection, pl.DataFrame([row], schema=SCHEMA))
+        match_assignments(collection, pl.DataFrame([row], schema=ASSIGNMENT_SCHEMA))
 
 
 def test_progress_knows_time_money_and_controls():

@@ -17,8 +17,8 @@ from scipy.stats import gamma
 from bayesrep import StudyError
 from bayesrep.cli import main
 from bayesrep.collect import aggregate, shortlist, wordnet
-from bayesrep.collect.fates import with_clear
-from bayesrep.collect.objects import (
+from bayesrep.collect.image_outcomes import with_clear
+from bayesrep.collect.object_consensus import (
     keep_sane,
     most_probable,
     objects_of,
@@ -389,7 +389,7 @@ def classified(*images):
 
 def test_clear_images_have_one_object_that_nobody_was_asked_about():
     found = with_clear(classified("a"), fates(a="classify", b="clear", c="no other label"))
-    assert (found.asked, found.clear) == (1, 1)
+    assert (found.classified, found.clear) == (1, 1)
     assert found.fates == {"classify": 1, "clear": 1, "no other label": 1}
     (row,) = found.table.filter(image="b.jpg").to_dicts()
     assert {name: value for name, value in row.items() if value is not None} == {
@@ -403,14 +403,14 @@ def test_clear_images_have_one_object_that_nobody_was_asked_about():
 def test_of_the_clear_images_as_large_a_part_is_taken_as_of_the_others():
     of = {f"a{n}": "classify" for n in range(4)} | {f"b{n}": "clear" for n in range(6)}
     found = with_clear(classified("a0", "a2"), fates(**of))
-    assert (found.asked, found.clear) == (2, 3)
+    assert (found.classified, found.clear) == (2, 3)
     taken = found.table.filter(pl.col("shown").is_null())["image"].to_list()
     assert taken == ["b0.jpg", "b2.jpg", "b4.jpg"]
     # None of a data set of which nothing is classified yet.
     other = fates(a="classify", b="clear").with_columns(dataset=pl.lit("v2"))
     both = with_clear(classified("a0", "a2"), pl.concat([fates(**of), other]))
     assert both.table.equals(found.table)
-    assert (both.asked, both.clear) == (2, 3)
+    assert (both.classified, both.clear) == (2, 3)
 
 
 def test_fates_of_other_images_are_refused():

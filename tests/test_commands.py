@@ -30,10 +30,10 @@ from bayesrep.report.demo import run_demo
 from bayesrep.report.figure_catalogue import PAPER_TITLES
 from bayesrep.report.sections import gather
 from bayesrep.sources import READERS, STATEMENTS, raw_answers
-from bayesrep.sources.sql import DIALECTS
-from bayesrep.studies.populations import PROCESSES
-from bayesrep.studies.rules import REQUIRED_ROLES
-from bayesrep.studies.words import VOCABULARIES
+from bayesrep.sources.sql import SQL_DIALECTS
+from bayesrep.studies.populations import PROCESS_OF_NAME
+from bayesrep.studies.validation import REQUIRED_ROLES
+from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME
 
 # The functions whose options a command takes; import and figure pass on what is asked for, to
 # one of several.
@@ -56,13 +56,13 @@ FUNCTIONS = {
     "run": [gather],
 }
 WORDS = {
-    ("answers import", "source"): tuple(raw_answers.SOURCES),
+    ("answers import", "source"): tuple(raw_answers.RAW_SOURCES),
     ("answers import", "maybe_is"): raw_answers.MAYBE_RULES,
-    ("simulate", "process"): tuple(PROCESSES),
+    ("simulate", "process"): tuple(PROCESS_OF_NAME),
     ("import", "source"): (*READERS, *STATEMENTS),
-    ("import", "dialect"): tuple(DIALECTS),
+    ("import", "dialect"): tuple(SQL_DIALECTS),
     ("import", "key"): get_args(Key),
-    ("import", "words"): tuple(VOCABULARIES),
+    ("import", "words"): tuple(VOCABULARY_OF_NAME),
     ("predict", "precision"): get_args(Precision),
     ("predict", "keep"): get_args(Kept),
     ("papers match", "interval"): protocols.INTERVALS,

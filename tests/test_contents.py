@@ -9,7 +9,7 @@ from bayesrep import StudyError
 from bayesrep.sources import READERS
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.attempts import Attempts
-from bayesrep.studies.contents import StudyContents
+from bayesrep.studies.draft import StudyContents
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study_folder import StudyFolder
 

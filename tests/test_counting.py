@@ -38,7 +38,7 @@ def _named(table):
 
 @pytest.fixture
 def few_rows(monkeypatch):
-    monkeypatch.setattr(counting, "ROWS", 300)
+    monkeypatch.setattr(counting, "ROWS_IN_MEMORY", 300)
 
 
 @pytest.mark.parametrize("named", [False, True])
@@ -214,7 +214,7 @@ def test_answers_that_come_twice_are_refused(tmp_path, monkeypatch):
     again = table.row(4, named=True)
     who = {"answers": [f"{again['worker']} on {again['image']}"]}
     for hashes in (2**27, 5):  # also in several passes
-        monkeypatch.setattr("bayesrep.answers.counting.HASHES", hashes)
+        monkeypatch.setattr("bayesrep.answers.counting.HASHES_IN_MEMORY", hashes)
         with refused(StudyError, "answers-repeated", who):
             count_answers([one])
 

@@ -24,7 +24,7 @@ from bayesrep.numerics.crowd import Z_975, cluster_covariance, overlap_correctio
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import CellNames
 from bayesrep.posterior.workers import one_selection
-from bayesrep.sources.exports.reassessed import RATINGS
+from bayesrep.sources.exports.reassessed import RATING_NAMES
 from bayesrep.studies.reading import check_study
 
 
@@ -226,7 +226,7 @@ def test_real_raters_move_the_mean_more_than_real_images():
         with archive.open("tensor.npy") as stream:
             tensor = npy.read(stream, size)
     rater, question, answer = np.nonzero(tensor)
-    yes = answer == RATINGS.index("yes")
+    yes = answer == RATING_NAMES.index("yes")
     assert len(yes) == 924_810
     names = np.arange(len(tensor)).astype(str)
     rng = np.random.default_rng(0)

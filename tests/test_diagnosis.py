@@ -31,7 +31,7 @@ from bayesrep.posterior.groups import CellNames, find_group, thinned_draws
 from bayesrep.posterior.likelihood import LOGIT_VARS, logit_codes
 from bayesrep.report.fits_text import fits_text
 from bayesrep.report.sections.trust_figures import checks_figure
-from bayesrep.studies.words import Words
+from bayesrep.studies.vocabulary import Words
 
 
 @pytest.fixture(scope="module")

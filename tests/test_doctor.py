@@ -13,9 +13,15 @@ from refusals import check, refusal
 from bayesrep import Study, WorkerAnswers
 from bayesrep.cli import main
 from bayesrep.sources.doctor import examine_data
-from bayesrep.studies.allows import looks_cut, of_attempts, of_study, panel_of, supports_adjustment
 from bayesrep.studies.attempts import Attempts
-from bayesrep.studies.words import VOCABULARIES
+from bayesrep.studies.capabilities import (
+    looks_cut,
+    of_attempts,
+    of_study,
+    panel_of,
+    supports_adjustment,
+)
+from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME
 
 
 def a_study(low=0, shown=5, size=200, selection=None, answers=None, seed=0):
@@ -105,7 +111,7 @@ def test_a_panel_is_no_crowd():
 @pytest.mark.parametrize(("most", "state"), [(1, "no"), (4, "yes")])
 def test_attempts(most, state):
     each = Attempts("v1", "m", np.array(["a", "b"]), np.array([0, 1]), np.array([most, most]))
-    words = VOCABULARIES["evaluation"]
+    words = VOCABULARY_OF_NAME["evaluation"]
     assert of_attempts([each], words).state == state
     assert of_attempts([], words).state == "no"
 
@@ -168,7 +174,9 @@ def test_scores_that_nobody_numbered_are_attempts_where_they_differ(tmp_path):
         pl.DataFrame(rows).write_csv(tmp_path / "scores.csv")
         _, found = examine_data([tmp_path / "scores.csv"])
         (passes,) = (
-            each for each in found if each.what == of_attempts([], VOCABULARIES["evaluation"]).what
+            each
+            for each in found
+            if each.what == of_attempts([], VOCABULARY_OF_NAME["evaluation"]).what
         )
         assert passes.state == state
         assert ("--repeats" in passes.missing) == (state == "yes")

@@ -14,7 +14,7 @@ import bayesrep
 from bayesrep import StudyError, cli
 from bayesrep.protocols import Shift, measure_robustness, measure_shifts
 from bayesrep.report.robustness_figures import robustness
-from bayesrep.studies.contents import StudyContents
+from bayesrep.studies.draft import StudyContents
 from bayesrep.studies.predictions import Predictions
 
 NAMES = ("a", "b", "c", "d", "e")

@@ -18,13 +18,13 @@ import bayesrep
 from bayesrep import OptionError, StudyError
 from bayesrep.cli import main
 from bayesrep.sources.evals import read_evaluations
+from bayesrep.sources.evals.detect_format import read_logs
 from bayesrep.sources.evals.inspect_logs import zipfile as zipped
-from bayesrep.sources.evals.recognised import read_logs
 from bayesrep.sources.evals.records import LogChoices
-from bayesrep.sources.evals.verdicts import add_solved
+from bayesrep.sources.evals.solved import add_solved
 from bayesrep.studies.attempts import read_attempts
 from bayesrep.studies.reading import check_study
-from bayesrep.studies.words import words_of
+from bayesrep.studies.vocabulary import words_of
 
 DATA = Path(
     os.environ.get("BAYESREP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
@@ -469,7 +469,7 @@ def test_gigabytes_take_little_memory(tmp_path):
                 row = {"doc_id": number, "resps": [[text]], "filter": "none", "acc": 1.0}
                 file.write(json.dumps(row) + "\n")
     program = (
-        "import sys, resource; from bayesrep.sources.evals.recognised import read_logs;"
+        "import sys, resource; from bayesrep.sources.evals.detect_format import read_logs;"
         "from bayesrep.sources.evals.records import LogChoices;"
         "n = len(read_logs([f'm={sys.argv[1]}'], LogChoices())[0].records);"
         "print(n, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"

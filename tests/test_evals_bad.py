@@ -12,11 +12,11 @@ from refusals import refused
 
 from bayesrep import OptionError, StudyError
 from bayesrep.cli import main
-from bayesrep.files import json_parts, strict_json
+from bayesrep.files import json_stream, strict_json
 from bayesrep.sources.evals import inspect_logs, read_evaluations
-from bayesrep.sources.evals.contents import list_contents
 from bayesrep.sources.evals.inspect_logs import zipfile as zipped
-from bayesrep.sources.evals.verdicts import no_score_codes
+from bayesrep.sources.evals.solved import no_score_codes
+from bayesrep.sources.evals.survey import list_contents
 
 BOTH, TASKS = makers.BOTH, makers.TASKS
 archive, lines, refuse = makers.archive, makers.json_lines, makers.refuse
@@ -92,7 +92,7 @@ def test_an_odd_value_of_a_line_is_named(tmp_path, odd, rule, told):
 
 
 def test_the_number_of_a_line_is_right_in_every_block(tmp_path, monkeypatch):
-    monkeypatch.setattr(json_parts, "BLOCK", 700)
+    monkeypatch.setattr(json_stream, "BLOCK_BYTES", 700)
     files = lm_eval(tmp_path, items=40)
     assert read_evaluations(files, **BOTH).answers[0].correct.shape == (1, 40)
     rows = files[0].read_text().splitlines()
@@ -104,20 +104,20 @@ def test_the_number_of_a_line_is_right_in_every_block(tmp_path, monkeypatch):
 @pytest.mark.parametrize("block", [10, 100, 2**23])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n", ""])
 def test_blocks_and_line_ends_change_nothing(tmp_path, monkeypatch, block, end):
-    monkeypatch.setattr(json_parts, "BLOCK", block)
+    monkeypatch.setattr(json_stream, "BLOCK_BYTES", block)
     rows = [json.dumps({"a": {"b": number}, "c": "x"}) for number in range(20)]
     text = "\ufeff" + (end or "\n").join(rows) + end
     (tmp_path / "x.jsonl").write_bytes(text.encode())
     wanted = {"number": ("a", "b"), "text": ("c",)}
-    table = pl.concat(json_parts.fields(tmp_path / "x.jsonl", wanted, once=("number",)))
+    table = pl.concat(json_stream.fields(tmp_path / "x.jsonl", wanted, unique=("number",)))
     assert table["number"].to_list() == list(map(str, range(20)))
     assert table["text"].to_list() == ["x"] * 20
 
 
 def test_long_lines_are_refused(tmp_path, monkeypatch):
     files = lm_eval(tmp_path)
-    monkeypatch.setattr(json_parts, "BLOCK", 100)
-    monkeypatch.setattr(json_parts, "LONGEST", 60)
+    monkeypatch.setattr(json_stream, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(json_stream, "MAX_LINE_BYTES", 60)
     refuse(files, "json-line-damaged", {"line": 1})
 
 
@@ -467,24 +467,24 @@ def test_lm_eval_files_of_one_time_are_of_one_run(tmp_path):
 
 
 def test_a_value_of_json_and_the_number_of_values_have_bounds(tmp_path, monkeypatch):
-    monkeypatch.setattr(json_parts, "LONGEST", 40)
+    monkeypatch.setattr(json_stream, "MAX_LINE_BYTES", 40)
     small = '{"a": [1, 22, 333], "b": "' + "x" * 20 + '", "c": -1.5e3, "d": true, "\\u00e9": [{}]}'
     wanted = json.loads(small)
     for blanks in range(60):
         text = small.replace("{", "{" + " " * blanks, 1)
-        assert dict(json_parts.parts(text, "f")) == wanted
+        assert dict(json_stream.parts(text, "f")) == wanted
     for value in ('"' + "x" * 39 + '"', "[" + "1," * 20 + "1]", "1" * 41):
         with refused(StudyError, "json-value-too-large", {"where": "f", "character": 5}):
-            list(json_parts.parts(f'{{"a":{value},"b":1}}', "f"))
+            list(json_stream.parts(f'{{"a":{value},"b":1}}', "f"))
     with refused(StudyError, "json-file-damaged", {"reason": "Expecting value at character 55"}):
-        list(json_parts.parts(" " * 50 + '{"a":x, "b": [1, 2]}', "f"))
+        list(json_stream.parts(" " * 50 + '{"a":x, "b": [1, 2]}', "f"))
     with refused(StudyError, "json-text-too-large", {"where": "f"}):
-        json_parts.all_parts(" " * 41 + "{}", "f")
-    monkeypatch.setattr(json_parts, "VALUES", 4)
-    assert len(list(json_parts.parts("[1, 2, 3, 4]", "f"))) == 4
+        json_stream.all_parts(" " * 41 + "{}", "f")
+    monkeypatch.setattr(json_stream, "MAX_VALUES", 4)
+    assert len(list(json_stream.parts("[1, 2, 3, 4]", "f"))) == 4
     for text in ("[1, 2, 3, 4, 5]", '{"a": 1, "b": 2, "c": 3}'):
         with refused(StudyError, "json-with-many-values", {"most": 4}):
-            list(json_parts.parts(text, "f"))
+            list(json_stream.parts(text, "f"))
 
 
 def test_logs_of_two_models_may_be_equal(tmp_path):
@@ -677,18 +677,18 @@ def test_what_is_read_of_an_archive_has_one_bound(tmp_path, packed):
 
 
 def test_more_entries_or_samples_than_any_log_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(inspect_logs, "ENTRIES", 5)
+    monkeypatch.setattr(inspect_logs, "MAX_ENTRIES", 5)
     made = [*((f"samples/{n}.json", "") for n in range(4)), SUMMARIES, HEADER]
     told = {"where": str(tmp_path / "b.eval"), "noun": "entries", "most": 5}
     refuse([archive(tmp_path / "b.eval", made)], "log-with-many-samples", told)
     packed = archive(tmp_path / "c.eval", entries("old"))
     for file in (packed, makers.inspect_json(tmp_path, "m", "old")):
         refuse([file], "log-with-many-samples", {"noun": "samples", "most": 5})
-    monkeypatch.setattr(inspect_logs, "ENTRIES", 100)
-    monkeypatch.setattr(inspect_logs, "SCORES", 11)
+    monkeypatch.setattr(inspect_logs, "MAX_ENTRIES", 100)
+    monkeypatch.setattr(inspect_logs, "MAX_SCORES", 11)
     file = makers.inspect_json(tmp_path, "m", "old", scorers=("match", "judge"))
     refuse([file], "log-with-many-samples", {"noun": "scores", "most": 11})
-    monkeypatch.setattr(inspect_logs, "_DIRECTORY", 100)
+    monkeypatch.setattr(inspect_logs, "_MAX_DIRECTORY_BYTES", 100)
     refuse([tmp_path / "c.eval"], "log-archive-damaged")
 
 
@@ -696,13 +696,14 @@ def test_the_bounds_that_security_md_states_are_those_of_the_code():
     page = (Path(__file__).parents[1] / "SECURITY.md").read_text(encoding="utf-8")
     said = " ".join(page.split())
     for stated in (
-        f"JSON may be {strict_json.BYTES >> 20} MB large",
-        f"{strict_json.DEPTH} lists deep",
-        f"{json_parts.LARGEST >> 20} MB in JSON",
-        f"lines of {json_parts.LONGEST >> 20} MB",
-        f"{inspect_logs.ALWAYS >> 20} MB or {inspect_logs.RATIO} times what they are packed",
-        f"{inspect_logs.ENTRIES:,} entries",
-        f"{inspect_logs.SCORES:,} scores",
+        f"JSON may be {strict_json.MAX_BYTES >> 20} MB large",
+        f"{strict_json.MAX_DEPTH} lists deep",
+        f"{json_stream.MAX_JSON_BYTES >> 20} MB in JSON",
+        f"lines of {json_stream.MAX_LINE_BYTES >> 20} MB",
+        f"{inspect_logs.ALLOWED_BYTES >> 20} MB or {inspect_logs.MAX_EXPANSION} times what they "
+        "are packed",
+        f"{inspect_logs.MAX_ENTRIES:,} entries",
+        f"{inspect_logs.MAX_SCORES:,} scores",
     ):
         assert stated in said
 

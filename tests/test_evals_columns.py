@@ -14,7 +14,7 @@ from refusals import check, refusal, refused
 from bayesrep import OptionError, StudyError
 from bayesrep.cli import main
 from bayesrep.sources.evals import read_evaluations
-from bayesrep.sources.evals.contents import list_contents
+from bayesrep.sources.evals.survey import list_contents
 
 BOTH, TASKS, solves = makers.BOTH, makers.TASKS, makers.solves
 refuse = makers.refuse

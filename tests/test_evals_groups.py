@@ -12,7 +12,7 @@ from bayesrep import OptionError, StudyError
 from bayesrep.cli import main
 from bayesrep.errors import TableWarning
 from bayesrep.sources.evals import read_evaluations
-from bayesrep.sources.evals.contents import list_contents
+from bayesrep.sources.evals.survey import list_contents
 
 BOTH, TASKS, solves = makers.BOTH, makers.TASKS, makers.solves
 refuse = makers.refuse

@@ -10,7 +10,7 @@ import test_evals as makers
 import bayesrep
 from bayesrep.cli import main
 from bayesrep.studies.reading import check_study
-from bayesrep.studies.words import words_of
+from bayesrep.studies.vocabulary import words_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "evaluation-logs.md"
 TASKS = {"gsm8k": 40, "gsm1k": 30}

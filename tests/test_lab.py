@@ -21,7 +21,7 @@ from bayesrep.lab.matching import chosen_masses, fitted_mixtures
 from bayesrep.lab.pipeline import simulate_matching
 from bayesrep.numerics.noisy_matching import BetaMixture, matching_bias, replication_mixture
 from bayesrep.report.lab_page import candidate_pools, lab_page, moments
-from bayesrep.studies.words import VOCABULARIES
+from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME
 from experiments.match_images import Annotated
 from experiments.rematch import halved
 
@@ -272,9 +272,9 @@ def test_the_page_has_candidates_around_those_that_are_given():
     ]
     assert [pool.mean for pool in pools.values()] == pytest.approx([0.5, 0.3, 0.4, 0.6, 0.75])
     rows = explore(beta(6, 2), beta(2, 2), [3]).to_dicts()
-    html = lab_page(beta(6, 2), beta(2, 2), rows, VOCABULARIES["images"])
+    html = lab_page(beta(6, 2), beta(2, 2), rows, VOCABULARY_OF_NAME["images"])
     assert "Answers about an image" in html
-    other = lab_page(beta(6, 2), beta(2, 2), [], VOCABULARIES["evaluation"])
+    other = lab_page(beta(6, 2), beta(2, 2), [], VOCABULARY_OF_NAME["evaluation"])
     assert "Answers about an item" in other
     assert "answers about an item" in other  # of an axis
 

@@ -6,8 +6,8 @@ import pytest
 
 from bayesrep.vision import catalog_names
 from bayesrep.vision.architectures import describe
-from bayesrep.vision.imports import load_timm
-from bayesrep.vision.stages import Crew
+from bayesrep.vision.timing import Crew
+from bayesrep.vision.torch_loading import load_timm
 from experiments.many_models import imagenet_classifiers, main, saved_classifiers
 from experiments.model_costs import ANSWERS, Cost, Machine, costs, estimate, in_same_pixels
 

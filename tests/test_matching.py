@@ -7,7 +7,7 @@ import pytest
 from refusals import refused
 
 from bayesrep.errors import StudyError, TableWarning
-from bayesrep.sources.matching import explain_names, match_image_names
+from bayesrep.sources.match_names import explain_names, match_image_names
 
 CALLED = [f"{folder}/{at}.jpg" for folder in ("cat", "dog") for at in (1, 2)]
 NUMBERS = ["007", "012", "100"]

@@ -13,7 +13,7 @@ from refusals import refused
 from scipy import integrate, stats
 
 from bayesrep.errors import OptionError
-from bayesrep.files import trial
+from bayesrep.files import sandbox
 from bayesrep.numerics import settings
 from bayesrep.numerics.bernstein import bernstein_basis, smooth_basis
 from bayesrep.numerics.beta_binomial import (
@@ -193,4 +193,4 @@ def test_without_a_home_nothing_is_kept(monkeypatch):
     for name in ("HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("os.path.expanduser", lambda path: path)
-    assert trial._SoundFiles().file is None
+    assert sandbox._SoundFiles().file is None

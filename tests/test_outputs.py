@@ -21,7 +21,7 @@ from refusals import check, refusal, refused
 import bayesrep
 from bayesrep import atomic, cli
 from bayesrep.atomic import PLACED_FILES, replaced_file, replaced_folder, writing_to
-from bayesrep.collect.pilot import write_pilot
+from bayesrep.collect.simulated_workers import write_pilot
 from bayesrep.commands import output
 from bayesrep.commands.output import open_streams, write_csv
 from bayesrep.errors import BayesrepError
@@ -97,10 +97,10 @@ ELSEWHERE = {
     "vision/run.py save": "the same",
     "report/notebook.py save": "the same",
     "report/sections/photographs.py save": "into memory",
-    "collect/grids.py write_csv": "into memory, for a digest",
+    "collect/contains_tasks.py write_csv": "into memory, for a digest",
     "files/parquet.py write_parquet": "into memory, to be sealed",
     "files/netcdf.py open": "appends the seal to a file that has not taken its place yet",
-    "files/trial.py open": "the digest of a file found sound; one cut short is no digest",
+    "files/sandbox.py open": "the digest of a file found sound; one cut short is no digest",
     "lab/parallel.py open": "a line more of work that is kept; a line cut short is dropped",
     "vision/gzipped.py open": "of a function that is given the partial file",
     "vision/cache.py write_text": "says what a cache holds; nothing reads it",

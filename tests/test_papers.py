@@ -22,7 +22,7 @@ from bayesrep.report.figure_inputs import FigurePaths, Inputs
 from bayesrep.report.figure_registry import FIGURES_BY_NAME
 from bayesrep.report.gallery import Pictures, grid
 from bayesrep.report.paper.tsipras2020.labels import label_numbers, labels_and_objects
-from bayesrep.studies.contents import StudyContents
+from bayesrep.studies.draft import StudyContents
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study_folder import StudyFolder
 

@@ -3,8 +3,8 @@
 from refusals import check, refused
 
 from bayesrep import StudyError
-from bayesrep.studies import rules
-from bayesrep.studies.problems import Problems, value
+from bayesrep.studies import validation
+from bayesrep.studies.violations import Problems, value
 
 
 def refuse() -> int:
@@ -14,10 +14,10 @@ def refuse() -> int:
 def test_steps_add_and_say_whether_they_were_sound():
     problems = Problems()
     assert not problems
-    assert problems.take(rules.image_violations("v1", ["a"]))
+    assert problems.take(validation.image_violations("v1", ["a"]))
     assert problems.attempt(lambda: 3) == 3
-    assert not problems.take(rules.image_violations("v1", ["a", "a"]))
-    assert problems.take(rules.image_violations("v2", ["b"])), (
+    assert not problems.take(validation.image_violations("v1", ["a", "a"]))
+    assert problems.take(validation.image_violations("v2", ["b"])), (
         "an earlier problem is not this one's"
     )
     assert problems.attempt(refuse) is None

@@ -32,11 +32,11 @@ from bayesrep.protocols import (
     shankar2020,
 )
 from bayesrep.studies.answers import read_predictions
-from bayesrep.studies.contents import StudyContents
+from bayesrep.studies.draft import StudyContents
 from bayesrep.studies.imagenet import synsets
 from bayesrep.studies.populations import published_accuracies
 from bayesrep.studies.predictions import NO_ANSWER, Predictions
-from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.validation import REQUIRED_ROLES
 
 CLASSES = ("ant", "bee", "cat", "dog", "eel")
 NETWORKS = ("vgg", "resnet", "alexnet", "vit")

@@ -24,7 +24,7 @@ from bayesrep.protocols import (
     read_label_sets,
 )
 from bayesrep.sources import imagenetv2
-from bayesrep.studies.contents import StudyContents
+from bayesrep.studies.draft import StudyContents
 from bayesrep.studies.imagenet import class_index, synsets
 from bayesrep.studies.predictions import NO_ANSWER, Predictions
 
@@ -500,7 +500,7 @@ IMAGENETV2 = DATA / "imagenetv2" / "data"
 
 @pytest.fixture(scope="module")
 def published():
-    data = imagenetv2.read_test_set(IMAGENETV2, imagenetv2.VALIDATION)
+    data = imagenetv2.read_test_set(IMAGENETV2, imagenetv2.VALIDATION_SET)
     table = multilabel(data, read_label_sets([REAL], data), trials=2)
     return data, table
 
@@ -510,9 +510,9 @@ def published():
 def test_published_accuracies_are_those_of_a_direct_count(published):
     data, table = published
     assert len(data.classifiers) == 45
-    listed = json.loads((IMAGENETV2 / "datasets" / f"{imagenetv2.VALIDATION}.json").read_text())[
-        "image_filenames"
-    ]
+    listed = json.loads(
+        (IMAGENETV2 / "datasets" / f"{imagenetv2.VALIDATION_SET}.json").read_text()
+    )["image_filenames"]
     real = json.loads(REAL.read_text())
     sets = [real[int(name.split("_")[2].split(".")[0]) - 1] for name, _ in listed]
     wnids = sorted({wnid for _, wnid in listed})
@@ -521,7 +521,7 @@ def test_published_accuracies_are_those_of_a_direct_count(published):
     for row, labels in enumerate(sets):
         allowed[row, labels] = True
     kept = np.array([bool(labels) for labels in sets])
-    folder = IMAGENETV2 / "predictions" / imagenetv2.VALIDATION
+    folder = IMAGENETV2 / "predictions" / imagenetv2.VALIDATION_SET
     overall = table.filter(pl.col("subset") == "all")
     rows = overall.pivot("metric", index="classifier", values="right").rows_by_key(
         "classifier", named=True, unique=True

@@ -20,8 +20,8 @@ from bayesrep.protocols import (
 from bayesrep.report.figure_registry import FIGURES_BY_NAME
 from bayesrep.report.sections.people import PeopleAnswers
 from bayesrep.report.sections.section import Source
-from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
-from bayesrep.sources.labelled import count_labels
+from bayesrep.sources.imagenetv2 import VALIDATION_SET, read_test_set
+from bayesrep.sources.label_questions import count_labels
 from bayesrep.sources.raw_answers import decide, read_raw
 from bayesrep.studies.predictions import Predictions
 
@@ -313,7 +313,7 @@ RATERS, NETWORKS = DATA / "reassessed-imagenet" / "raters.npz", DATA / "imagenet
     reason=f"no published files in {DATA}; set BAYESREP_DATA",
 )
 def test_published_answers_about_labels_count_as_by_hand(tmp_path):
-    predictions = read_test_set(NETWORKS, VALIDATION)
+    predictions = read_test_set(NETWORKS, VALIDATION_SET)
     answers = read_raw("reassessed", RATERS).with_columns(dataset=pl.lit(predictions.dataset))
     words = {"yes": ["yes"], "no": ["no"], "maybe": ["maybe"], "maybe_is": "no"}
     count_labels(decide(answers, **words)).write_parquet(tmp_path / "c.parquet")

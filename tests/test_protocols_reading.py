@@ -11,8 +11,8 @@ from bayesrep import Study, StudyError, cli
 from bayesrep.protocols import match, read_predictions
 from bayesrep.sources import tables
 from bayesrep.sources.tables import read_tables
-from bayesrep.studies import folder
-from bayesrep.studies.contents import StudyContents
+from bayesrep.studies import layout
+from bayesrep.studies.draft import StudyContents
 from bayesrep.studies.imagenet import synsets
 from bayesrep.studies.predictions import NO_ANSWER, Predictions
 from bayesrep.studies.reading import check_study, read_study
@@ -46,7 +46,7 @@ def root(tmp_path):
 
 
 def file(root, dataset="v1", classifier="resnet"):
-    return root / folder.prediction_file(dataset, classifier)
+    return root / layout.prediction_file(dataset, classifier)
 
 
 def put(root, dataset, classifier, table):
@@ -123,7 +123,7 @@ def test_labels_of_images_parquet_serve_where_files_have_none(root):
         for name in NETWORKS:
             path = file(root, dataset, name)
             pl.read_parquet(path).drop("label").write_parquet(path)
-    pl.concat(rows[::-1]).reverse().write_parquet(root / folder.IMAGES)
+    pl.concat(rows[::-1]).reverse().write_parquet(root / layout.IMAGES_FILE)
     for found, known in zip(read(root), expected, strict=True):
         assert np.array_equal(found.labels, known.labels)
         assert np.array_equal(found.correct, known.correct)
@@ -131,10 +131,10 @@ def test_labels_of_images_parquet_serve_where_files_have_none(root):
 
 def test_roles_of_study_json_name_data_sets(root):
     content = {"format": 1, "roles": {"reference": "v2", "replication": "v1"}}
-    (root / folder.MANIFEST).write_text(json.dumps(content))
+    (root / layout.MANIFEST_FILE).write_text(json.dumps(content))
     assert [data.dataset for data in read_predictions(root)] == ["v2", "v1"]
     assert [data.dataset for data in read_predictions(root, ("v1",))] == ["v1"]
-    (root / folder.MANIFEST).write_text(json.dumps({**content, "classifiers": ["vgg/16"]}))
+    (root / layout.MANIFEST_FILE).write_text(json.dumps({**content, "classifiers": ["vgg/16"]}))
     assert read_predictions(root)[0].classifiers == ("vgg/16",)
 
 
@@ -319,7 +319,7 @@ def test_a_damaged_file_is_named(root, classifier):
 
 
 def test_a_damaged_study_json_is_named(root):
-    (root / folder.MANIFEST).write_text("{")
+    (root / layout.MANIFEST_FILE).write_text("{")
     with refused(StudyError, "manifest-not-json", {"where": "study.json"}):
         read(root)
 
@@ -335,7 +335,7 @@ def test_an_unsound_images_parquet_is_named(root, damage):
     without_labels(root)
     rows = [(d, image, WNIDS[0]) for d, images in IMAGES.items() for image in images]
     table = pl.DataFrame(rows + rows[:1], schema=["dataset", "image", "label"], orient="row")
-    path = root / folder.IMAGES
+    path = root / layout.IMAGES_FILE
     table.write_parquet(path)
     if damage == "cut":
         path.write_bytes(path.read_bytes()[:-20])
@@ -658,7 +658,7 @@ def test_published_answers_are_imported_without_counts_and_counted_later(
     status, text, _ = run(capsys, "import", "imagenetv2", upstream, *ROLES, "--out", out)
     assert status == 0
     assert "2 classifiers" in text
-    assert not (out / folder.MANIFEST).exists()
+    assert not (out / layout.MANIFEST_FILE).exists()
     classes = json.loads((upstream / "metadata" / "class_info.json").read_text())
     wnids = np.array([entry["wnid"] for entry in classes])
     before = read(out)

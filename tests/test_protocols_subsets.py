@@ -11,7 +11,7 @@ import pytest
 from refusals import check, refusal, refused
 
 from bayesrep import OptionError, StudyError, cli
-from bayesrep.collect.review import review
+from bayesrep.collect.prediction_review import review
 from bayesrep.errors import ProtocolWarning
 from bayesrep.protocols import (
     class_subsets,
@@ -28,7 +28,7 @@ from bayesrep.protocols import (
 )
 from bayesrep.protocols.by_subset import ALL_IMAGES, of_classes
 from bayesrep.report.subsets_text import subsets_text
-from bayesrep.studies.contents import StudyContents
+from bayesrep.studies.draft import StudyContents
 from bayesrep.studies.imagenet import synsets
 from bayesrep.studies.predictions import Predictions
 

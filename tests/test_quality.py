@@ -8,7 +8,7 @@ import pytest
 from refusals import check, refusal, refused
 
 from bayesrep import OptionError, StudyError
-from bayesrep.answers.quality import RULES, RuleInputs, clean_answers
+from bayesrep.answers.quality import RULE_OF_NAME, RuleInputs, clean_answers
 from bayesrep.cli import main
 
 
@@ -134,9 +134,9 @@ def test_every_rule_is_in_the_docs_and_in_the_help(capsys):
     from pathlib import Path
 
     page = (Path(__file__).parents[1] / "docs" / "crowd.md").read_text(encoding="utf-8")
-    assert all(f"| `{name}` |" in page for name in RULES)
+    assert all(f"| `{name}` |" in page for name in RULE_OF_NAME)
     assert main(["answers", "clean", "--help"]) == 0
-    assert ", ".join(RULES) in " ".join(capsys.readouterr().out.split())
+    assert ", ".join(RULE_OF_NAME) in " ".join(capsys.readouterr().out.split())
 
 
 def test_command_clean(tmp_path, capsys):

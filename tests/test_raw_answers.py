@@ -20,8 +20,8 @@ from bayesrep.commands.options import names
 from bayesrep.errors import TableWarning
 from bayesrep.sources.assignments import read_assignments
 from bayesrep.sources.exports.columns import Columns
-from bayesrep.sources.labelled import ask_each
-from bayesrep.sources.raw_answers import EMPTY, decide, read_raw
+from bayesrep.sources.label_questions import ask_each
+from bayesrep.sources.raw_answers import EMPTY_ANSWER, decide, read_raw
 from bayesrep.sources.table_files import read_answers
 from bayesrep.sources.tables import check_tables
 
@@ -51,10 +51,10 @@ def test_a_grid_of_mechanical_turk_is_an_answer_an_image(tmp_path):
     table = read_raw("mturk", file, Columns(image="Input.image*", answer="Answer.image*"))
     assert sorted(_rows(table, "task", "worker", "image", "answer", "seconds")) == [
         ("H1", "W1", "a", "on", 12.0),
-        ("H1", "W1", "b", EMPTY, 12.0),
+        ("H1", "W1", "b", EMPTY_ANSWER, 12.0),
         ("H1", "W2", "a", "on", 30.0),
         ("H1", "W2", "b", "on", 30.0),
-        ("H2", "W1", "c", EMPTY, 9.0),
+        ("H2", "W1", "c", EMPTY_ANSWER, 9.0),
     ]
 
 
@@ -202,7 +202,7 @@ def test_a_box_that_nobody_ticked_has_no_column_but_an_answer(tmp_path):
     file = _write(tmp_path, "b.csv", text)
     with pytest.warns(TableWarning, match="'Input.image2_label' of answers is not read"):
         table = read_raw("mturk", file, Columns(image="Input.image*", answer="Answer.image*"))
-    assert sorted(_rows(table, "image", "answer")) == [("a", "on"), ("b", EMPTY)]
+    assert sorted(_rows(table, "image", "answer")) == [("a", "on"), ("b", EMPTY_ANSWER)]
     with refused(StudyError, "no-column-of-pattern", {"column": "Answer.box*"}):
         read_raw("mturk", file, Columns(image="Input.image*", answer="Answer.box*"))
 
@@ -223,7 +223,7 @@ def test_forms_of_mechanical_turk_are_columns(tmp_path):
     assert _rows(fits, "worker", "answer") == [("1", "yes"), ("2", "no")]
     with pytest.warns(TableWarning, match="'Answer.fits' of answers is not read"):
         box = read_raw("mturk", tmp_path / "b.csv", Columns(answer="Answer.box"))
-    assert _rows(box, "worker", "answer") == [("1", EMPTY), ("2", "false")]
+    assert _rows(box, "worker", "answer") == [("1", EMPTY_ANSWER), ("2", "false")]
     several = json.dumps([{"fits": {"dog": True, "cat": True, "fox": False}}])
     table.with_columns(pl.lit(several).alias("Answer.taskAnswers")).write_csv(tmp_path / "b.csv")
     kinds = read_raw("mturk", tmp_path / "b.csv", Columns(answer="Answer.fits", separator=";"))
@@ -267,7 +267,7 @@ def test_both_exports_of_label_studio_say_the_same(tmp_path, tasks):
         table = read_raw("label-studio", file)
     assert _rows(table) == [
         ("x.png", "3", "A|B", "7", 3.5),
-        ("x.png", "4", EMPTY, "7", 1.0),
+        ("x.png", "4", EMPTY_ANSWER, "7", 1.0),
     ]
     each = ask_each(table.with_columns(dataset=pl.lit("v")), "|")
     assert _rows(each, "worker", "label", "answer") == [

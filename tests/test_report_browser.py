@@ -20,7 +20,7 @@ from bayesrep.report.lab_page import write_lab
 from bayesrep.report.page import write_page
 from bayesrep.report.sections import Accuracies, Answer, gather
 from bayesrep.studies.statistics import SufficientStatistics
-from bayesrep.studies.words import VOCABULARIES
+from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME
 
 pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
 from axe_playwright_python.sync_playwright import Axe
@@ -435,7 +435,7 @@ def test_the_lab_says_what_theory_says(browser, tmp_path):
 
     path, said = tmp_path / "lab.html", []
     start = beta(0.6, 5.0), beta(0.5, 4.0)
-    write_lab(path, *start, explore(*start, (3, 10)).to_dicts(), VOCABULARIES["images"])
+    write_lab(path, *start, explore(*start, (3, 10)).to_dicts(), VOCABULARY_OF_NAME["images"])
     page = browser.new_page(viewport={"width": 390, "height": 844})
     page.on("console", lambda message: said.append(message.text) if message.type == "error" else 0)
     page.on("pageerror", lambda error: said.append(str(error)))

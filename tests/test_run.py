@@ -15,7 +15,7 @@ from refusals import check, refusal
 import bayesrep
 from bayesrep import cli
 from bayesrep.commands import run as command
-from bayesrep.files.seals import digest_value, seal_files
+from bayesrep.files.digests import digest_value, seal_files
 
 MADE = ("study", "posterior.nc", "tables", "figures", "report.html", "run.json")
 TABLES = ("estimates", "estimated-gaps", "adjusted", "gaps", "ranks", "pairs")

@@ -9,7 +9,7 @@ from scipy.stats import binom
 
 from bayesrep import simulate_study
 from bayesrep.errors import OptionError
-from bayesrep.studies.populations import PROCESSES, _logit_normal_nodes, make_world
+from bayesrep.studies.populations import PROCESS_OF_NAME, _logit_normal_nodes, make_world
 from bayesrep.studies.scenarios import (
     SCENARIOS,
     class_ease,
@@ -26,7 +26,7 @@ from bayesrep.studies.scenarios import (
 def test_truth_is_the_population_value(name, process):
     """Accuracies and mean frequencies are integrals of curves over the densities at their nodes."""
     scenario = find_scenario(name)
-    world = make_world(PROCESSES[scenario.process or process], scenario, 3, 10)
+    world = make_world(PROCESS_OF_NAME[scenario.process or process], scenario, 3, 10)
     truth = world.truth
 
     def accuracies(role, density):
@@ -98,7 +98,7 @@ def test_matched_images_measure_as_the_reference_and_are_worse():
     reference has.
     """
     scenario = find_scenario("pool")
-    world = make_world(PROCESSES["outside"], scenario, 1, 10)
+    world = make_world(PROCESS_OF_NAME["outside"], scenario, 1, 10)
     means = world.truth.mean_selection_frequency
     assert means["replication"] < means["reference"] - 0.005
     s, weight = world.frequencies["replication"]

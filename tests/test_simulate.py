@@ -10,7 +10,7 @@ from scipy import integrate, stats
 from bayesrep import OptionError, simulate_study
 from bayesrep.choices import Process
 from bayesrep.studies.populations import (
-    PROCESSES,
+    PROCESS_OF_NAME,
     _calibrate_curves,
     _set_mean,
     make_world,
@@ -46,10 +46,10 @@ def test_images_share_difficulty(study):
     assert np.median(correlation[np.triu_indices_from(correlation, 1)]) > 0.2
 
 
-@pytest.mark.parametrize("process", PROCESSES)
+@pytest.mark.parametrize("process", PROCESS_OF_NAME)
 def test_truth_is_the_population_value(process):
     """The published accuracies are the curves' means over the densities, at their nodes."""
-    world = make_world(PROCESSES[process], find_scenario("plain"), 3, 36)
+    world = make_world(PROCESS_OF_NAME[process], find_scenario("plain"), 3, 36)
     truth = world.truth
     for role, accuracy in (
         ("reference", truth.reference_accuracy),
@@ -63,7 +63,7 @@ def test_truth_is_the_population_value(process):
 
 def test_adjusted_truth_outside_by_adaptive_quadrature():
     """∫ Φ(a + b s) p_ref(s) ds for a logit-normal mixture, over z instead of s."""
-    process = PROCESSES["outside"]
+    process = PROCESS_OF_NAME["outside"]
     means = {"reference": 0.852, "replication": 0.807}
     mixtures = {r: _set_mean(process, process.mixtures[r], m) for r, m in means.items()}
     target = np.array([0.74])

@@ -387,8 +387,8 @@ def test_bad_imagenet_files_are_one_clear_error(imagenet, tmp_path):
 @pytest.mark.parametrize(
     ("dataset", "images", "low", "high"),
     [
-        (imagenetv2.VALIDATION, 50_000, 0.75, 0.77),
-        (imagenetv2.MATCHED_FREQUENCY, 10_000, 0.62, 0.65),
+        (imagenetv2.VALIDATION_SET, 50_000, 0.75, 0.77),
+        (imagenetv2.MATCHED_FREQUENCY_SET, 10_000, 0.62, 0.65),
     ],
 )
 def test_published_accuracies(dataset, images, low, high):

@@ -10,7 +10,7 @@ from refusals import check, refusal, refused
 import bayesrep
 from bayesrep import OptionError
 from bayesrep.cli import main
-from bayesrep.sources.sql import DIALECTS, statement
+from bayesrep.sources.sql import SQL_DIALECTS, statement
 
 
 @pytest.fixture
@@ -113,10 +113,10 @@ def test_names_cannot_leave_their_quotes(database):
 
 
 def test_command_prints_the_statement(capsys):
-    for dialect in DIALECTS:
+    for dialect in SQL_DIALECTS:
         command = ["import", "sql", "--dialect", dialect, "--annotations", "lake.answers"]
         assert main(command) == 0
-        quote = DIALECTS[dialect][0]
+        quote = SQL_DIALECTS[dialect][0]
         assert f"FROM {quote}lake{quote}.{quote}answers{quote}" in capsys.readouterr().out
     assert capsys.readouterr().out == ""
 

@@ -119,7 +119,7 @@ def test_permuting_classifiers_permutes_the_columns(arrays: dict[str, Any], orde
 def test_chunks_leave_no_seam(monkeypatch: pytest.MonkeyPatch):
     arrays = random_arrays(np.random.default_rng(0), 1000)
     whole = reduced(arrays, arrays)
-    monkeypatch.setattr(statistics_module, "_CHUNK", 7)
+    monkeypatch.setattr(statistics_module, "_CHUNK_IMAGES", 7)
     assert_same(whole, reduced(arrays, arrays))
 
 

@@ -19,7 +19,7 @@ from refusals import check, refused
 
 from bayesrep import Study, StudyError, read_study
 from bayesrep.errors import Violation, reason
-from bayesrep.files import netcdf, npy, parquet, strict_json, trial
+from bayesrep.files import netcdf, npy, parquet, sandbox, strict_json
 from bayesrep.protocols.label_sets import read_label_sets
 from bayesrep.sources.cifar10_1 import read_predicted_classes
 from bayesrep.sources.imagenetv2 import read_test_set
@@ -117,7 +117,7 @@ def test_other_json_is_what_json_reads(value):
 
 
 def test_large_json_is_refused_before_it_is_parsed(tmp_path, monkeypatch):
-    monkeypatch.setattr(strict_json, "BYTES", 2**20)
+    monkeypatch.setattr(strict_json, "MAX_BYTES", 2**20)
     (tmp_path / "large.json").write_text("[" + "0," * 2**19 + "0]")
     with refused(StudyError, "file-not-json", {"reason": "more than 1 MB"}):
         strict_json.read(tmp_path / "large.json")
@@ -209,16 +209,16 @@ def bad_readers(tmp_path_factory):
     (folder / "bad_readers.py").write_text(BAD)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
-        trial._helper.stop()  # the next one knows the path
+        sandbox._helper.stop()  # the next one knows the path
         yield __import__("bad_readers")
-        trial._helper.stop()
+        sandbox._helper.stop()
     sys.modules.pop("bad_readers")
 
 
 @pytest.fixture
 def bad(bad_readers, monkeypatch):
     """Those, and short limits."""
-    monkeypatch.setattr(trial, "SECONDS", 0.3)
+    monkeypatch.setattr(sandbox, "BASE_SECONDS", 0.3)
     return bad_readers
 
 
@@ -237,11 +237,11 @@ def bad(bad_readers, monkeypatch):
 def test_what_kills_a_reader_is_one_line(tmp_path, bad, name, broken):
     file = tmp_path / "file"
     file.write_bytes(b"contents")
-    fault = trial.fault(getattr(bad, name), file, "file")
+    fault = sandbox.fault(getattr(bad, name), file, "file")
     check(fault, *broken)
     assert fault.facts["where"] == "file"
-    assert trial.fault(bad.prints, file, "file") is None  # and the next file is read
-    odd = trial.fault(bad.wrong, file, "file", "odd")
+    assert sandbox.fault(bad.prints, file, "file") is None  # and the next file is read
+    odd = sandbox.fault(bad.wrong, file, "file", "odd")
     check(odd, "file-not-readable", {"where": "file", "reason": "odd"})
 
 
@@ -251,7 +251,7 @@ def own_record(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     def begin():
-        monkeypatch.setattr(trial, "_sound", trial._SoundFiles())
+        monkeypatch.setattr(sandbox, "_sound", sandbox._SoundFiles())
 
     begin()
     return begin
@@ -259,10 +259,12 @@ def own_record(tmp_path, monkeypatch):
 
 def test_a_sound_file_is_tried_once_until_it_changes(tmp_path, monkeypatch, own_record):
     file, tried = tmp_path / "file", []
-    monkeypatch.setattr(trial._helper, "ask", lambda request: tried.append(request["function"][1]))
+    monkeypatch.setattr(
+        sandbox._helper, "ask", lambda request: tried.append(request["function"][1])
+    )
 
     def ask(examine=netcdf.examine, *arguments):
-        assert trial.fault(examine, file, "file", *arguments) is None
+        assert sandbox.fault(examine, file, "file", *arguments) is None
         return len(tried)
 
     file.write_bytes(b"old")
@@ -278,41 +280,41 @@ def test_a_sound_file_is_tried_once_until_it_changes(tmp_path, monkeypatch, own_
     file.rename(tmp_path / "other")
     file.write_bytes(b"new")  # what was tried are the contents
     assert ask() == 4
-    monkeypatch.setattr(trial, "_describe_readers", lambda _: ["another version"])
+    monkeypatch.setattr(sandbox, "_describe_readers", lambda _: ["another version"])
     assert (ask(), ask()) == (5, 5)
 
 
 def test_in_a_folder_of_others_nothing_is_kept_or_taken(tmp_path, monkeypatch, own_record):
     file, tried = tmp_path / "file", []
-    monkeypatch.setattr(trial._helper, "ask", tried.append)
+    monkeypatch.setattr(sandbox._helper, "ask", tried.append)
     file.write_bytes(b"contents")
-    assert trial.fault(netcdf.examine, file, "file") is None
+    assert sandbox.fault(netcdf.examine, file, "file") is None
     (tmp_path / "cache/bayesrep").chmod(0o777)
     for number in (2, 3):
         own_record()
-        assert trial.fault(netcdf.examine, file, "file") is None
+        assert sandbox.fault(netcdf.examine, file, "file") is None
         assert len(tried) == number
 
 
 @on_linux
 def test_what_is_no_file_is_not_read_here(monkeypatch, own_record):
     """A device need not end: the helper alone, which has limits, reads it."""
-    monkeypatch.setattr(trial._helper, "ask", lambda _: None)
-    assert trial.fault(netcdf.examine, "/dev/zero", "it") is None
-    assert trial._sound.trials == set()
+    monkeypatch.setattr(sandbox._helper, "ask", lambda _: None)
+    assert sandbox.fault(netcdf.examine, "/dev/zero", "it") is None
+    assert sandbox._sound.trials == set()
 
 
 def test_a_damaged_or_large_record_is_made_anew(tmp_path, monkeypatch, own_record):
     file, record = tmp_path / "file", tmp_path / "cache/bayesrep/sound-files"
-    monkeypatch.setattr(trial._helper, "ask", lambda _: None)
-    monkeypatch.setattr(trial, "LARGEST_RECORD", 100)
+    monkeypatch.setattr(sandbox._helper, "ask", lambda _: None)
+    monkeypatch.setattr(sandbox, "MAX_RECORD_BYTES", 100)
     record.parent.mkdir(parents=True, mode=0o700)
     record.write_bytes(b"\xff\x00")
     sizes = []
     for number in range(3):
         own_record()
         file.write_text(str(number))
-        assert trial.fault(netcdf.examine, file, "file") is None
+        assert sandbox.fault(netcdf.examine, file, "file") is None
         sizes.append(record.stat().st_size if record.exists() else 0)
     assert sizes == [67, 0, 65]
 
@@ -320,9 +322,9 @@ def test_a_damaged_or_large_record_is_made_anew(tmp_path, monkeypatch, own_recor
 def test_a_file_with_a_fault_is_tried_again(tmp_path, monkeypatch):
     file, faults = tmp_path / "file", [Violation("no-posterior-given"), None]
     file.write_bytes(b"old")
-    monkeypatch.setattr(trial._helper, "ask", lambda _: faults.pop(0))
-    assert trial.fault(netcdf.examine, file, "file") is not None
-    assert trial.fault(netcdf.examine, file, "file") is None
+    monkeypatch.setattr(sandbox._helper, "ask", lambda _: faults.pop(0))
+    assert sandbox.fault(netcdf.examine, file, "file") is not None
+    assert sandbox.fault(netcdf.examine, file, "file") is None
     assert faults == []
 
 
@@ -342,7 +344,7 @@ def test_the_helper_is_one_process_and_ends_with_its_parent(tmp_path):
 
 
 def test_without_processes_files_are_read_here(folder, monkeypatch):
-    trial._helper.stop()
+    sandbox._helper.stop()
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     assert check_study(folder) == []
     (folder / "counts.parquet").write_bytes(b"PAR1")
@@ -350,22 +352,22 @@ def test_without_processes_files_are_read_here(folder, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "program", ["raise SystemExit(1)", trial._PROGRAM.replace("sys.argv[1]", "'[]'")]
+    "program", ["raise SystemExit(1)", sandbox._HELPER_PROGRAM.replace("sys.argv[1]", "'[]'")]
 )
 def test_with_a_helper_that_cannot_import_files_are_read_here(folder, monkeypatch, program):
-    trial._helper.stop()
-    monkeypatch.setattr(trial, "_PROGRAM", program)
+    sandbox._helper.stop()
+    monkeypatch.setattr(sandbox, "_HELPER_PROGRAM", program)
     assert check_study(folder) == []
     (folder / "counts.parquet").write_bytes(b"PAR1")
     check(only_line(folder), "parquet-file-unreadable", {"where": "counts.parquet"})
-    trial._helper.stop()
+    sandbox._helper.stop()
 
 
 def test_ctrl_c_while_the_helper_works_leaves_no_answer_behind(tmp_path, bad):
     file = tmp_path / "file"
     file.write_bytes(b"contents")
-    assert trial.fault(bad.wrong, file, "file", "any") is not None
-    helper = trial._helper.process
+    assert sandbox.fault(bad.wrong, file, "file", "any") is not None
+    helper = sandbox._helper.process
 
     class Interrupted:
         def readline(self):
@@ -377,10 +379,10 @@ def test_ctrl_c_while_the_helper_works_leaves_no_answer_behind(tmp_path, bad):
     assert helper is not None
     stream, helper.stdout = helper.stdout, Interrupted()  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
-        trial.fault(bad.wrong, file, "file", "the first")
+        sandbox.fault(bad.wrong, file, "file", "the first")
     stream.close()
     assert helper.returncode == -signal.SIGKILL
-    assert trial.fault(bad.wrong, file, "file", "the second").facts["reason"] == "the second"
+    assert sandbox.fault(bad.wrong, file, "file", "the second").facts["reason"] == "the second"
 
 
 # --- pickles ------------------------------------------------------------------------------------
@@ -484,7 +486,7 @@ def test_a_count_too_large_for_int64_is_not_called_negative():
 
 
 def test_a_small_file_with_many_rows_is_refused_before_it_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(trial, "SECONDS", 60.0)
+    monkeypatch.setattr(sandbox, "BASE_SECONDS", 60.0)
     many = pl.select(pl.repeat("a", 4_000_000).alias("image"), pl.repeat(1, 4_000_000).alias("k"))
     many.write_parquet(tmp_path / "many.parquet")
     with refused(StudyError, "parquet-rows-implausible", {"where": "many", "rows": 4000000}):
@@ -536,7 +538,7 @@ def test_files_read_together_are_what_each_is_alone(tmp_path, odd):
 
 
 def test_more_files_than_are_read_at_once_keep_their_order(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet, "TOGETHER", 3)
+    monkeypatch.setattr(parquet, "MAX_FILES_TOGETHER", 3)
     files = [(tmp_path / f"{k}.parquet", str(k)) for k in range(8)]
     for k, (file, _) in enumerate(files):
         parquet.write(pl.DataFrame({"image": [str(k)]}), file)
@@ -565,7 +567,7 @@ def test_any_changed_bit_of_our_own_table_is_noticed(folder):
 def test_half_a_seal_is_a_broken_one(folder):
     place = folder / "counts.parquet"
     whole = place.read_bytes()
-    assert whole.count(parquet.SEAL.encode()) == 2
+    assert whole.count(parquet.SEAL_KEY.encode()) == 2
     for half in (whole.replace(b"bayesrep", b"bayesreq", 1), whole.replace(b"sha256:", b"sha255:")):
         place.write_bytes(half)
         check(only_line(folder), "parquet-file-altered", {"where": "counts.parquet"})
@@ -574,7 +576,7 @@ def test_half_a_seal_is_a_broken_one(folder):
 def test_a_table_that_somebody_rewrites_is_read(folder):
     place = folder / "counts.parquet"
     table = pl.read_parquet(place)
-    assert parquet.SEAL in pl.read_parquet_metadata(place)
+    assert parquet.SEAL_KEY in pl.read_parquet_metadata(place)
     table.with_columns(pl.lit(0).alias("selected")).write_parquet(place)
     assert check_study(folder) == []
     assert (read_study(folder).reference.selected == 0).all()

@@ -17,7 +17,7 @@ from bayesrep import Study, StudyError
 from bayesrep.numerics.binomial import bound_common_divisor
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.manifest import Truth
-from bayesrep.studies.rules import value_violations
+from bayesrep.studies.validation import value_violations
 
 CORRECT = np.array([[1, 0], [0, 0], [1, 1]], dtype=bool)
 

@@ -26,10 +26,10 @@ from bayesrep.errors import Listing, TableWarning
 from bayesrep.files import delimited
 from bayesrep.files.tables import read_only, scan
 from bayesrep.sources.assignments import read_assignments
-from bayesrep.sources.collected import read_candidates, read_judgements
+from bayesrep.sources.collection_tables import read_candidates, read_judgements
 from bayesrep.sources.evals import score_tables
-from bayesrep.sources.evals.counted import from_table
-from bayesrep.sources.evals.verdicts import add_solved
+from bayesrep.sources.evals.count_source import from_table
+from bayesrep.sources.evals.solved import add_solved
 from bayesrep.sources.raw_answers import decide, read_raw
 from bayesrep.sources.selection_table import read_selection
 from bayesrep.sources.table_files import read_answers
@@ -526,7 +526,7 @@ def test_percentages_end_every_way_into_a_study(tmp_path, capsys, monkeypatch, d
             read_frames(**{path.stem: pl.read_csv(path) for path in paths}, **ROLES)
     elif door == "folder":  # of an earlier release
         with monkeypatch.context() as patched:
-            patched.setattr("bayesrep.studies.rules.value_violations", lambda *_: iter(()))
+            patched.setattr("bayesrep.studies.validation.value_violations", lambda *_: iter(()))
             read_tables(paths, **ROLES).write(tmp_path / "study")
         assert {each.rule for each in check_study(tmp_path / "study")} == {"counts-of-few-values"}
     else:
@@ -776,7 +776,7 @@ def test_rows_with_quotes_are_those_of_the_csv_module_or_refused(tmp_path_factor
     file = tmp_path_factory.mktemp("quotes") / "t.csv"
     file.write_bytes(text.encode())
     with pytest.MonkeyPatch.context() as patch, suppress(StudyError):
-        patch.setattr(delimited, "_CHUNK", 16)
+        patch.setattr(delimited, "_CHUNK_BYTES", 16)
         frames = [scan(file).collect(), read_only(file).frame]
         expected = csv.reader(io.StringIO(text, newline=""), strict=True)
         held = [
@@ -793,7 +793,7 @@ def test_a_row_may_hold_two_cells_of_several_lines(tmp_path):
 
 @pytest.mark.parametrize("read", [scan, read_only])
 def test_no_row_is_lost_between_stray_quotes(read, tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited, "_CHUNK", 1000)
+    monkeypatch.setattr(delimited, "_CHUNK_BYTES", 1000)
     for first, second, line in (
         ('looks 5" wide', 'and 7" tall', None),
         ('"looks 5"" wide"', 'and 7" tall', None),

@@ -28,20 +28,20 @@ from small_networks import kill_evaluation, paint, save_weights
 import bayesrep
 from bayesrep.cli import main
 from bayesrep.errors import PredictionError, PredictionWarning, StudyError
-from bayesrep.studies import folder
+from bayesrep.studies import layout
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision.architectures import describe
 from bayesrep.vision.cache import PixelCache
-from bayesrep.vision.catalogs import CATALOGS, catalog_names, read_catalog
-from bayesrep.vision.contents import Contents
+from bayesrep.vision.catalogs import CATALOG_TITLES, catalog_names, read_catalog
 from bayesrep.vision.devices import Device, choose_device
-from bayesrep.vision.evaluate import evaluate, in_groups, upload
+from bayesrep.vision.forward import evaluate, in_groups, upload
+from bayesrep.vision.image_digests import Contents
 from bayesrep.vision.images import list_images
-from bayesrep.vision.imports import load_timm
-from bayesrep.vision.local import Local, in_blocks
 from bayesrep.vision.networks import Network, load_network
 from bayesrep.vision.pixels import Preprocessing, decode, explain_failure, read_block
 from bayesrep.vision.run import DatasetRun, evaluate_together, open_results
+from bayesrep.vision.run_local import Local, in_blocks
+from bayesrep.vision.torch_loading import load_timm
 from bayesrep.vision.torchvision_networks import data_config, known_names
 
 timm = load_timm()
@@ -119,7 +119,7 @@ def predict(images, study, weights, names=NAMES, dataset="v1", **options):
 
 
 def table(study, name, dataset="v1"):
-    return pl.read_parquet(study / folder.prediction_file(dataset, name))
+    return pl.read_parquet(study / layout.prediction_file(dataset, name))
 
 
 def assert_same_predictions(one, other, names=NAMES):
@@ -261,7 +261,7 @@ def test_answers_are_those_of_the_networks(pictures, weights, finished):
         assert (rows["label"] == rows["image"].str.split("/").list.first()).all()
         assert (rows["correct"] == (rows["label"] == rows["label_1"])).all()
         facts = json.loads(
-            pl.read_parquet_metadata(finished / folder.prediction_file("v1", name))["bayesrep"]
+            pl.read_parquet_metadata(finished / layout.prediction_file("v1", name))["bayesrep"]
         )
         assert facts["weights"].startswith("sha256:")
         assert facts["precision"] == "float32"
@@ -270,7 +270,7 @@ def test_answers_are_those_of_the_networks(pictures, weights, finished):
 def test_the_file_is_read_by_other_tools(finished):
     import pyarrow.parquet as parquet
 
-    rows = parquet.read_table(finished / folder.prediction_file("v1", "test_vit"))
+    rows = parquet.read_table(finished / layout.prediction_file("v1", "test_vit"))
     assert rows.column("label_1").to_pylist()[0] in synsets()
     assert str(rows.schema.field("correct").type) == "bool"
 
@@ -306,7 +306,7 @@ def test_images_are_decoded_once_for_all_classifiers_and_passes(
     predict(pictures, tmp_path / "one", weights)
     assert len(calls) == 50
     # One classifier in memory at a time: three passes, and still every image once.
-    monkeypatch.setattr(sys.modules["bayesrep.vision.local"], "weights_budget", lambda _: 0)
+    monkeypatch.setattr(sys.modules["bayesrep.vision.run_local"], "weights_budget", lambda _: 0)
     predict(pictures, tmp_path / "three", weights)
     assert len(calls) == 100
     assert_same_predictions(finished, tmp_path / "three")
@@ -429,7 +429,7 @@ def test_a_killed_run_goes_on_without_a_row_lost_or_doubled(tmp_path, pictures, 
 
 
 def test_an_interrupted_run_keeps_what_it_has(monkeypatch, tmp_path, pictures, weights, finished):
-    module = sys.modules["bayesrep.vision.local"]
+    module = sys.modules["bayesrep.vision.run_local"]
     through = module.through_images
 
     def interrupted(*arguments):
@@ -463,7 +463,7 @@ def test_rows_made_otherwise_are_never_mixed(tmp_path, pictures, weights, finish
         predict(pictures, study, weights, ["test_vit"], precision="bfloat16")
     report = predict(pictures, study, weights, ["test_vit"], precision="bfloat16", force=True)
     assert report.table["status"].item() == "done"
-    foreign = study / folder.prediction_file("v1", "test_resnet")
+    foreign = study / layout.prediction_file("v1", "test_resnet")
     pl.DataFrame({"image": ["a"], "correct": [True]}).write_parquet(foreign)
     with refused(PredictionError, "predictions-not-made-here", {"file": str(foreign)}):
         predict(pictures, study, weights, ["test_resnet"])
@@ -689,7 +689,7 @@ def test_chance_ends_with_the_likely_cause(tmp_path, weights, monkeypatch):
     module = sys.modules["bayesrep.vision.prediction"]
     monkeypatch.setattr(module, "describe", lambda *_: architecture)
     monkeypatch.setattr(
-        sys.modules["bayesrep.vision.local"],
+        sys.modules["bayesrep.vision.run_local"],
         "load_network",
         lambda a, _: Network(a, Oracle().eval(), 1),
     )
@@ -995,7 +995,7 @@ def test_where_every_classifier_fails_the_first_reason_is_told(monkeypatch, tmp_
     place = tmp_path / "images" / "0"
     place.mkdir(parents=True)
     Image.new("RGB", (20, 20)).save(place / "a.png")
-    module = sys.modules["bayesrep.vision.local"]
+    module = sys.modules["bayesrep.vision.run_local"]
     monkeypatch.setattr(module, "load_network", lambda a, _: Network(a, Fussy(), 1))
     facts = {"failure": "AssertionError: Input height"}
     with refused(PredictionError, "classifier-fails-on-images", facts):
@@ -1012,7 +1012,7 @@ def test_the_device_is_chosen_by_what_is_there():
 
 def test_catalogs_name_what_timm_has():
     wrong = []
-    for name in CATALOGS:
+    for name in CATALOG_TITLES:
         here, vanished = catalog_names(name)
         assert len(here) + len(vanished) == len(read_catalog(name)), name
         # A name of timm's among those that vanished: it has renamed something.
@@ -1124,7 +1124,7 @@ def test_what_torchvision_does_not_have(tmp_path, pictures, weights, name, rule,
 def test_catalogs_on_the_command_line(capsys):
     assert main(["predict", "--list", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)["catalogs"]
-    assert set(facts) == set(CATALOGS)
+    assert set(facts) == set(CATALOG_TITLES)
     assert facts["tsipras2020"][0] == {
         "classifier": "alexnet",
         "timm": "torchvision/alexnet.IMAGENET1K_V1",

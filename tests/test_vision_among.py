@@ -15,11 +15,11 @@ from small_networks import paint, save_weights
 import bayesrep
 from bayesrep.cli import main
 from bayesrep.errors import PredictionError, PredictionWarning, StudyError
-from bayesrep.studies import folder
+from bayesrep.studies import layout
 from bayesrep.studies.imagenet import synsets
-from bayesrep.vision.among import check_few_classes, read_among
+from bayesrep.vision.class_subset import check_few_classes, read_class_subset
 from bayesrep.vision.images import list_images
-from bayesrep.vision.imports import load_timm
+from bayesrep.vision.torch_loading import load_timm
 
 timm = load_timm()
 import torch
@@ -29,8 +29,8 @@ NAMES = (
     *("test_vit", "test_resnet", "test_efficientnet"),
     *("test_byobnet", "test_convnext", "test_nfnet"),
 )
-A_CLASSES = read_among("imagenet-a").chosen
-R_CLASSES = read_among("imagenet-r").chosen
+A_CLASSES = read_class_subset("imagenet-a").chosen
+R_CLASSES = read_class_subset("imagenet-r").chosen
 OTHERS = sorted(set(WNIDS) - set(A_CLASSES.names))  # none of ImageNet-A's
 
 
@@ -73,7 +73,7 @@ def predict(images, study, weights, names=NAMES, dataset="a", **options):
 
 
 def table(study, name, dataset="a"):
-    return pl.read_parquet(study / folder.prediction_file(dataset, name))
+    return pl.read_parquet(study / layout.prediction_file(dataset, name))
 
 
 def timm_outputs(root, weights, name):
@@ -191,12 +191,12 @@ def test_images_of_other_classes_are_passed_over_and_counted(capsys, tmp_path, w
     said = json.loads(capsys.readouterr().out)
     assert said["outside"] == 3
     assert said["among"].startswith("argmax and softmax among the 200 classes of imagenet-a")
-    provenance = json.loads((study / folder.PROVENANCE).read_text())
+    provenance = json.loads((study / layout.PROVENANCE_FILE).read_text())
     assert provenance == {"among": {"a": said["among"]}}
     rows = table(study, "test_vit")
     assert sorted(rows["label"]) == sorted(A_CLASSES.names[:6])
     assert set(rows["label_1"]) <= set(A_CLASSES.names)
-    file = study / folder.prediction_file("a", "test_vit")
+    file = study / layout.prediction_file("a", "test_vit")
     facts = json.loads(pl.read_parquet_metadata(file)["bayesrep"])
     assert facts["among"].startswith("argmax and softmax among 200, n01498041 to n12267677, ")
     assert main([*map(str, command)]) == 0
@@ -228,10 +228,10 @@ def test_a_study_that_counts_images_of_other_classes(tmp_path, weights):
                 predict(images, study, weights, ["test_vit"], among="imagenet-a")
     report = predict(images, study, weights, ["test_vit"], among="imagenet-a")
     assert (len(table(study, "test_vit")), report.outside) == (3, 0)
-    said = json.loads((study / folder.MANIFEST).read_text())["provenance"]["among"]
+    said = json.loads((study / layout.MANIFEST_FILE).read_text())["provenance"]["among"]
     assert said == {"a": report.among}
     predict(images, study, weights, ["test_vit"], among="all", force=True)
-    assert "among" not in json.loads((study / folder.MANIFEST).read_text())["provenance"]
+    assert "among" not in json.loads((study / layout.MANIFEST_FILE).read_text())["provenance"]
 
 
 @pytest.mark.parametrize("by", ["wnids", "numbers", "folder"])
@@ -244,7 +244,7 @@ def test_classes_are_given_by_names_numbers_or_folders(tmp_path, by):
     else:
         lines = [str(n) if by == "numbers" else WNIDS[n] for n in numbers]
         source.write_text("\ufeff# three\n" + "\n".join(f" {line} " for line in lines))
-    among = read_among(source)
+    among = read_class_subset(source)
     assert among.chosen.names == (WNIDS[1], WNIDS[7], WNIDS[999])
     assert among.chosen.outputs == ((1,), (7,), (999,))
     assert among.numbers[[1, 7, 999]].tolist() == [0, 1, 2]
@@ -255,18 +255,18 @@ def test_classes_that_are_none_or_twice_are_refused(tmp_path):
     file = tmp_path / "classes.txt"
     file.write_text(f"{WNIDS[0]}\nn00000000\n{WNIDS[1]}\n12\n")
     with refused(PredictionError, "chosen-class-unknown", {"classes": ["n00000000", "12"]}):
-        read_among(file)
+        read_class_subset(file)
     file.write_text("0\n999\n1000\n")
     with refused(PredictionError, "chosen-class-unknown", {"classes": ["1000"]}):
-        read_among(file)
+        read_class_subset(file)
     file.write_text(f"{WNIDS[0]}\n{WNIDS[1]}\n{WNIDS[0]}\n")
     with refused(PredictionError, "chosen-class-repeated", {"classes": [WNIDS[0]]}):
-        read_among(file)
+        read_class_subset(file)
     file.write_text(f"{WNIDS[0]}\n")
     with refused(PredictionError, "chosen-classes-too-few"):
-        read_among(file)
+        read_class_subset(file)
     with refused(PredictionError, "chosen-classes-missing", {"among": "imagenet-b"}):
-        read_among("imagenet-b")
+        read_class_subset("imagenet-b")
 
 
 def test_200_folders_of_which_3_are_unknown(tmp_path, weights):
@@ -279,7 +279,7 @@ def test_200_folders_of_which_3_are_unknown(tmp_path, weights):
         with refused(PredictionError, "folders-not-named-by-class", {"folders": unknown}):
             predict(tmp_path / "images", tmp_path / "study", weights, among=among)
     with refused(PredictionError, "chosen-class-unknown", {"classes": unknown}):
-        read_among(tmp_path / "images")
+        read_class_subset(tmp_path / "images")
 
 
 # ObjectNet
@@ -350,10 +350,10 @@ def test_maps_of_objectnet_that_are_not_whole(objects):
     words = objects / "mappings" / "imagenet_to_label_2012_v2"
     words.write_text(words.read_text().replace("banana", "plantain"))
     with refused(PredictionError, "objectnet-map-incomplete", {"classes": ["banana"]}):
-        read_among(objects / "mappings")
+        read_class_subset(objects / "mappings")
     words.write_text("\n".join(words.read_text().splitlines()[1:]))
     with refused(PredictionError, "objectnet-lines-disagree", {"line_count": 999}):
-        read_among(objects / "mappings")
+        read_class_subset(objects / "mappings")
     (objects / "mappings" / "folder_to_objectnet_label.json").write_text("[]")
     with refused(PredictionError, "objectnet-file-not-map"):
-        read_among(objects / "mappings")
+        read_class_subset(objects / "mappings")

@@ -14,7 +14,7 @@ from small_networks import paint, save_weights
 
 import bayesrep
 from bayesrep.errors import PredictionError, PredictionWarning
-from bayesrep.studies import folder
+from bayesrep.studies import layout
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import predict_from_logits
 from bayesrep.vision.calibration import fit_temperature
@@ -89,7 +89,7 @@ def place(tmp_path_factory):
 
 
 def rows_of(study, dataset, name):
-    return pl.read_parquet(study / folder.prediction_file(dataset, name))
+    return pl.read_parquet(study / layout.prediction_file(dataset, name))
 
 
 def test_answers_stay_and_probabilities_are_of_the_temperature(tmp_path, place):
@@ -110,7 +110,7 @@ def test_answers_stay_and_probabilities_are_of_the_temperature(tmp_path, place):
     found = calibrated.select("^probability_.$").to_numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-4)
     assert abs(found - plain.select("^probability_.$").to_numpy()).max() > 1e-3
-    file = study / folder.prediction_file("v2", NAMES[0])
+    file = study / layout.prediction_file("v2", NAMES[0])
     facts = json.loads(pl.read_parquet_metadata(file)["bayesrep"])
     assert facts["temperature"] == f"{temperature:.6g}"
     # Neither stands in the other's file.

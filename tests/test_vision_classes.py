@@ -15,13 +15,13 @@ import bayesrep
 from bayesrep.cli import main
 from bayesrep.errors import PredictionError, PredictionWarning, StudyError
 from bayesrep.protocols import read_predictions
-from bayesrep.sources.cifar10_1 import CLASSES
-from bayesrep.studies import folder
+from bayesrep.sources.cifar10_1 import CIFAR10_CLASSES
+from bayesrep.studies import layout
 from bayesrep.vision.architectures import describe
 from bayesrep.vision.classes import IMAGENET, read_classes
 from bayesrep.vision.images import list_images
-from bayesrep.vision.imports import load_timm
 from bayesrep.vision.networks import load_network
+from bayesrep.vision.torch_loading import load_timm
 
 timm = load_timm()
 import torch
@@ -45,7 +45,7 @@ def network(classes, seed=0):
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    return write_table(tmp_path_factory.mktemp("table") / "classes.csv", CLASSES)
+    return write_table(tmp_path_factory.mktemp("table") / "classes.csv", CIFAR10_CLASSES)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def pictures(tmp_path_factory):
     """30 images of 32 by 32 pixels in a folder for each class, named by their place."""
     root = tmp_path_factory.mktemp("cifar")
     for number in range(IMAGES):
-        paint(root / CLASSES[number % 10] / f"{number}.png", number, (32, 32))
+        paint(root / CIFAR10_CLASSES[number % 10] / f"{number}.png", number, (32, 32))
     return root
 
 
@@ -79,8 +79,8 @@ def predict(images, study, weights, table, names=("test_resnet", "mine"), datase
 def test_answers_are_those_of_the_network(tmp_path, pictures, weights, table):
     report = predict(pictures, tmp_path / "study", weights, table)
     assert report.table["status"].to_list() == ["done", "done"]
-    read = pl.read_parquet(tmp_path / "study" / folder.prediction_file("cifar", "mine"))
-    assert set(read["label"]) == set(CLASSES)
+    read = pl.read_parquet(tmp_path / "study" / layout.prediction_file("cifar", "mine"))
+    assert set(read["label"]) == set(CIFAR10_CLASSES)
     pixels = np.stack(
         [np.asarray(Image.open(pictures / name), dtype=np.float32) for name in read["image"]]
     )
@@ -89,7 +89,7 @@ def test_answers_are_those_of_the_network(tmp_path, pictures, weights, table):
         expected = network(10, seed=1)(inputs).softmax(-1).numpy()
     order = np.argsort(-expected, axis=1)
     for rank in range(5):
-        assert read[f"label_{rank + 1}"].to_list() == [CLASSES[k] for k in order[:, rank]]
+        assert read[f"label_{rank + 1}"].to_list() == [CIFAR10_CLASSES[k] for k in order[:, rank]]
         np.testing.assert_allclose(
             read[f"probability_{rank + 1}"],
             np.take_along_axis(expected, order[:, rank : rank + 1], 1)[:, 0],
@@ -123,14 +123,14 @@ def test_import_predict_and_compare_fit_together(capsys, tmp_path, pictures, wei
         assert main(["predict", *options, *choice, "--no-progress"]) == 0
     both = read_predictions(study, ranks=1)
     assert both[0].classifiers == ("mine", "nas", "resnext")
-    assert set(both[0].classes) == set(CLASSES)
+    assert set(both[0].classes) == set(CIFAR10_CLASSES)
     capsys.readouterr()
     assert main(["papers", "compare", study, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert "mine" in json.dumps(rows)
     # The labels of what was imported are not to be contradicted.
     swapped = tmp_path / "swapped"
-    for one, other in zip(CLASSES, reversed(CLASSES), strict=True):
+    for one, other in zip(CIFAR10_CLASSES, reversed(CIFAR10_CLASSES), strict=True):
         (swapped / one).mkdir(parents=True)
         for file in (pictures / other).iterdir():
             (swapped / one / file.name).write_bytes(file.read_bytes())
@@ -146,15 +146,15 @@ def test_import_predict_and_compare_fit_together(capsys, tmp_path, pictures, wei
 @pytest.mark.parametrize("classes", [2, 5])
 def test_there_are_never_more_answers_than_classes(tmp_path, pictures, classes):
     names = [f"kind {number}" for number in range(classes)]
-    table = write_table(tmp_path / "few.csv", names, CLASSES[:classes])
+    table = write_table(tmp_path / "few.csv", names, CIFAR10_CLASSES[:classes])
     save_file(network(classes).state_dict(), tmp_path / "test_resnet.safetensors")
     images = tmp_path / "images"
-    for name in CLASSES[:classes]:
+    for name in CIFAR10_CLASSES[:classes]:
         (images / name).mkdir(parents=True)
         for file in (pictures / name).iterdir():
             (images / name / file.name).write_bytes(file.read_bytes())
     report = predict(images, tmp_path / "study", tmp_path, table, ["test_resnet"])
-    read = pl.read_parquet(tmp_path / "study" / folder.prediction_file("cifar", "test_resnet"))
+    read = pl.read_parquet(tmp_path / "study" / layout.prediction_file("cifar", "test_resnet"))
     assert [c for c in read.columns if c.startswith("label_")] == [
         f"label_{rank}" for rank in range(1, classes + 1)
     ]
@@ -193,7 +193,7 @@ def test_a_repository_of_the_hub(monkeypatch, tmp_path, weights, table):
 
 
 def test_heads_that_disagree_with_the_table_are_refused(tmp_path, pictures, weights, table):
-    short = write_table(tmp_path / "short.csv", CLASSES[:9], None)
+    short = write_table(tmp_path / "short.csv", CIFAR10_CLASSES[:9], None)
     images = tmp_path / "images"
     (images / "cat").mkdir(parents=True)
     (images / "cat" / "0.png").write_bytes((pictures / "cat" / "3.png").read_bytes())
@@ -284,7 +284,7 @@ def test_torchvisions_networks_with_other_heads(tmp_path, table):
     name = "torchvision/squeezenet1_1"
     loaded = load_network(describe(name, tmp_path, read_classes(table)), "cpu").module.state_dict()
     assert all(torch.equal(loaded[key], value) for key, value in state.items())
-    short = read_classes(write_table(tmp_path / "short.csv", CLASSES[:9]))
+    short = read_classes(write_table(tmp_path / "short.csv", CIFAR10_CLASSES[:9]))
     facts = {"output_count": 10, "class_count": 9}
     with refused(PredictionError, "classifier-outputs-disagree-with-classes", facts):
         load_network(describe(name, tmp_path, short), "cpu")
@@ -292,14 +292,16 @@ def test_torchvisions_networks_with_other_heads(tmp_path, table):
 
 def test_names_that_change_are_another_classifier(tmp_path, pictures, weights, table):
     predict(pictures, tmp_path / "study", weights, table, ["mine"])
-    other = write_table(tmp_path / "other.csv", [f"a {name}" for name in CLASSES], CLASSES)
+    other = write_table(
+        tmp_path / "other.csv", [f"a {name}" for name in CIFAR10_CLASSES], CIFAR10_CLASSES
+    )
     facts = {"setting": "classes", "earlier_value": read_classes(table).identity["classes"]}
     assert facts["earlier_value"].startswith("10, airplane to truck, sha256:")
     with refused(PredictionError, "predictions-made-otherwise", facts):
         predict(pictures, tmp_path / "study", weights, other, ["mine"])
     predict(pictures, tmp_path / "study", weights, other, ["mine"], force=True)
-    read = pl.read_parquet(tmp_path / "study" / folder.prediction_file("cifar", "mine"))
-    assert set(read["label"]) == {f"a {name}" for name in CLASSES}
+    read = pl.read_parquet(tmp_path / "study" / layout.prediction_file("cifar", "mine"))
+    assert set(read["label"]) == {f"a {name}" for name in CIFAR10_CLASSES}
 
 
 @pytest.mark.parametrize(
@@ -336,7 +338,9 @@ def test_bad_tables_are_one_line(tmp_path, text, broken):
 def test_images_are_matched_to_the_table(tmp_path, pictures, table):
     classes = read_classes(table)
     listed = list_images(pictures, classes=classes)
-    assert [CLASSES[k] for k in listed.labels] == [name.split("/")[0] for name in listed.names]
+    assert [CIFAR10_CLASSES[k] for k in listed.labels] == [
+        name.split("/")[0] for name in listed.names
+    ]
     assert listed.classes is classes
     assert listed.take([0]).classes is classes
     strange = tmp_path / "images"

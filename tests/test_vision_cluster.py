@@ -13,11 +13,11 @@ from small_networks import paint, save_weights
 import bayesrep
 from bayesrep.errors import ClusterError, PredictionWarning
 from bayesrep.ray_cluster import join_cluster
-from bayesrep.studies import folder
+from bayesrep.studies import layout
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import ImageSource, predict_sets
-from bayesrep.vision.cluster import Cluster
-from bayesrep.vision.results import read_failures
+from bayesrep.vision.prediction_store import read_failures
+from bayesrep.vision.run_ray import Cluster
 
 NAMES = ["test_vit", "test_byobnet"]
 # Ray leaves pipes and sockets to be collected.
@@ -121,7 +121,7 @@ def test_workers_answer_as_one_machine_does_and_one_that_is_killed_is_replaced(p
     assert failure.reason.startswith("UnidentifiedImageError")
     for name in NAMES:
         for dataset in sets:
-            file = folder.prediction_file(dataset, name)
+            file = layout.prediction_file(dataset, name)
             one, other = (pl.read_parquet(place / study / file) for study in studies)
             assert len(one) == 400
             assert one.equals(other)

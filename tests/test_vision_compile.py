@@ -22,14 +22,14 @@ from small_networks import fill_folder
 
 import bayesrep
 from bayesrep.errors import PredictionError, PredictionWarning, Violation
-from bayesrep.studies import folder
+from bayesrep.studies import layout
 from bayesrep.vision.architectures import describe
 from bayesrep.vision.compiling import check_compiler, compile_networks, forget_compiled
 from bayesrep.vision.devices import Device
-from bayesrep.vision.evaluate import evaluate, in_groups
-from bayesrep.vision.imports import load_timm
+from bayesrep.vision.forward import evaluate, in_groups
 from bayesrep.vision.networks import Network
 from bayesrep.vision.pixels import Preprocessing
+from bayesrep.vision.torch_loading import load_timm
 
 timm = load_timm()
 import torch
@@ -98,7 +98,7 @@ def predict(place, study, **options):
 
 
 def read(place, study, name):
-    file = place / study / folder.prediction_file("v1", name)
+    file = place / study / layout.prediction_file("v1", name)
     return pl.read_parquet(file), json.loads(pl.read_parquet_metadata(file)["bayesrep"])
 
 

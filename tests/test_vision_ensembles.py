@@ -14,11 +14,11 @@ from small_networks import paint, save_weights
 import bayesrep
 from bayesrep.cli import main
 from bayesrep.errors import PredictionError, PredictionWarning
-from bayesrep.studies import folder
+from bayesrep.studies import layout
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import predict_from_logits
 from bayesrep.vision.logits import read_logits
-from bayesrep.vision.results import Results
+from bayesrep.vision.prediction_store import Results
 
 WNIDS = [synsets()[number] for number in (5, 50, 500, 501, 700, 900)]
 NAMES = ["test_resnet", "test_vit", "test_vit2"]
@@ -51,7 +51,7 @@ def predict(logits, study, **options):
 
 
 def rows_of(study, name):
-    return pl.read_parquet(study / folder.prediction_file("v1", name))
+    return pl.read_parquet(study / layout.prediction_file("v1", name))
 
 
 def mean_of_softmax(logits, names, chosen=slice(None), temperatures=(1, 1, 1)):
@@ -76,7 +76,7 @@ def test_an_ensemble_answers_by_the_mean_of_softmax_probabilities(tmp_path, kept
         assert rows["label_1"].to_list() == [synsets()[k] for k in best[:, 0]]
         assert rows["correct"].equals((rows["label_1"] == rows["label"]).alias("correct"))
         assert rows["content"].equals(rows_of(kept.parents[1], NAMES[0])["content"])
-    file = tmp_path / "s" / folder.prediction_file("v1", "two")
+    file = tmp_path / "s" / layout.prediction_file("v1", "two")
     facts = json.loads(pl.read_parquet_metadata(file)["bayesrep"])
     assert facts["ensemble"] == "mean of the softmax probabilities of 2 networks"
     assert facts["full_name"] == "; ".join(
@@ -131,7 +131,7 @@ def test_an_ensemble_among_some_classes_and_at_temperatures(tmp_path, kept, few)
         table = pl.read_parquet(file).with_columns(labels)
         table.write_parquet(file, metadata={"bayesrep": facts})
     predict(kept, tmp_path / "s", ensembles={"e": NAMES}, among=few, calibrate_on=labelled)
-    file = tmp_path / "s" / folder.prediction_file("v1", "e")
+    file = tmp_path / "s" / layout.prediction_file("v1", "e")
     said = json.loads(pl.read_parquet_metadata(file)["bayesrep"])["temperature"]
     temperatures = [float(each) for each in said.split("; ")]
     assert len(set(temperatures)) == 3
@@ -222,7 +222,7 @@ def test_ensembles_on_the_command_line(capsys, tmp_path, kept):
         warnings.simplefilter("ignore", PredictionWarning)
         assert main([*map(str, command), *given]) == 0
     assert "three" in capsys.readouterr().out
-    assert (tmp_path / "s" / folder.prediction_file("v1", "two")).exists()
+    assert (tmp_path / "s" / layout.prediction_file("v1", "two")).exists()
     violation = refusal([*command, *given, "--ensembles", f"two={','.join(NAMES)}"])
     assert violation.rule == "ensemble-twice"
     images = ["predict", "--images", tmp_path, "--dataset", "a", "--study", tmp_path]

@@ -11,13 +11,13 @@ from small_networks import paint
 
 import bayesrep
 from bayesrep.errors import PredictionError, PredictionWarning
-from bayesrep.studies import folder
+from bayesrep.studies import layout
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import predict_from_logits
 from bayesrep.vision.architectures import describe
-from bayesrep.vision.heads import find_head
-from bayesrep.vision.imports import load_timm
+from bayesrep.vision.large_heads import find_head
 from bayesrep.vision.logits import read_logits
+from bayesrep.vision.torch_loading import load_timm
 
 timm = load_timm()
 import torch
@@ -58,7 +58,7 @@ def quietly(*arguments, **options):
 
 
 def rows_of(study, name, dataset="a"):
-    return pl.read_parquet(study / folder.prediction_file(dataset, name))
+    return pl.read_parquet(study / layout.prediction_file(dataset, name))
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from scipy.io import loadmat, savemat
 
 from bayesrep.errors import PredictionError, PredictionWarning, StudyError
 from bayesrep.studies.class_order import find_mistake, refuse_mistake
-from bayesrep.studies.imagenet import CLASSES, class_index, synsets
+from bayesrep.studies.imagenet import N_CLASSES, class_index, synsets
 from bayesrep.vision import gzipped
 from bayesrep.vision.images import list_images, select
 from bayesrep.vision.labels import read_labels
@@ -55,7 +55,7 @@ def labelled(images):
 
 
 def test_class_order_is_that_of_timm():
-    from bayesrep.vision.imports import load_timm
+    from bayesrep.vision.torch_loading import load_timm
 
     load_timm()
     from timm.data import ImageNetInfo
@@ -76,10 +76,10 @@ def test_class_folders_by_wnid(tmp_path):
 
 
 def test_numeric_folders_are_numbers_never_text(tmp_path):
-    touch(tmp_path, *(f"{number}/image.jpeg" for number in range(CLASSES)))
+    touch(tmp_path, *(f"{number}/image.jpeg" for number in range(N_CLASSES)))
     images = list_images(tmp_path)
-    assert images.labels.tolist() == list(range(CLASSES))
-    assert [int(name.split("/")[0]) for name in images.names] == list(range(CLASSES))
+    assert images.labels.tolist() == list(range(N_CLASSES))
+    assert [int(name.split("/")[0]) for name in images.names] == list(range(N_CLASSES))
 
 
 def test_a_folder_that_is_no_class_is_named(tmp_path):
@@ -194,7 +194,7 @@ def test_tar_gz_is_read_as_published(monkeypatch, tmp_path):
 
 def test_archives_that_were_not_used_for_longest_leave_the_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(gzipped, "_MOST_KEPT", 0)
+    monkeypatch.setattr(gzipped, "_MAX_CACHED_BYTES", 0)
     for number in range(2):
         data = archive(tmp_path / "a.tar", {f"0/{number}.jpg": b"pixels"}).read_bytes()
         (tmp_path / f"{number}.tar.gz").write_bytes(gzip.compress(data))
@@ -236,7 +236,7 @@ def test_tar_gz_that_is_not_whole(tmp_path, harm, rule, said):
 
 
 def test_a_bomb_of_gzip_is_given_up(monkeypatch, tmp_path):
-    monkeypatch.setattr(gzipped, "_ALWAYS", 10_000)
+    monkeypatch.setattr(gzipped, "_ALLOWED_BYTES", 10_000)
     bomb = tmp_path / "a.tar.gz"
     bomb.write_bytes(
         gzip.compress(archive(tmp_path / "a.tar", {"0/a.jpg": bytes(10**7)}).read_bytes())
@@ -247,7 +247,7 @@ def test_a_bomb_of_gzip_is_given_up(monkeypatch, tmp_path):
 
 
 def test_an_archive_of_empty_files_is_given_up(monkeypatch, tmp_path):
-    monkeypatch.setattr("bayesrep.vision.tars.MOST_EMPTY", 99)
+    monkeypatch.setattr("bayesrep.vision.tars.MAX_EMPTY_FILES", 99)
     path = archive(tmp_path / "a.tar", {f"0/{number}.jpg": b"" for number in range(100)})
     with refused(PredictionError, "tar-of-empty-files", {"archive": str(path)}):
         list_images(path)
@@ -422,7 +422,7 @@ def test_a_folder_that_leads_back_to_itself(tmp_path):
 def test_what_would_fill_the_memory_is_no_image(monkeypatch, tmp_path):
     touch(tmp_path, "0/a.jpg")
     images = list_images(tmp_path)
-    monkeypatch.setattr(sys.modules["bayesrep.vision.images"], "LARGEST_BYTES", 5)
+    monkeypatch.setattr(sys.modules["bayesrep.vision.images"], "MAX_IMAGE_BYTES", 5)
     with refused(PredictionError, "image-file-too-large", {"byte_count": 13, "most_bytes": 5}):
         images.read(0)
 
@@ -537,8 +537,10 @@ def test_a_folder_that_nobody_can_see_into_is_refused(monkeypatch, tmp_path):
 
 def kit(path, rows=1010, **options):
     """meta.mat as in the kit, where 1,000 classes are followed by the synsets above them."""
-    order = np.random.default_rng(0).permutation(CLASSES)
-    names = [synsets()[at] for at in order] + [f"n{number:08d}" for number in range(rows - CLASSES)]
+    order = np.random.default_rng(0).permutation(N_CLASSES)
+    names = [synsets()[at] for at in order] + [
+        f"n{number:08d}" for number in range(rows - N_CLASSES)
+    ]
     fields = ["ILSVRC2012_ID", "WNID", "words", "gloss", "num_children", "children"]
     fields += ["wordnet_height", "num_train_images"]
     table = np.zeros((rows, 1), dtype=[(field, "O") for field in fields])
@@ -615,7 +617,7 @@ def test_a_table_that_unpacks_to_more_than_it_should(tmp_path):
 
 
 def test_numbers_that_count_from_one_are_refused(tmp_path):
-    touch(tmp_path / "folders", *(f"{number}/a.jpg" for number in range(1, CLASSES + 1)))
+    touch(tmp_path / "folders", *(f"{number}/a.jpg" for number in range(1, N_CLASSES + 1)))
     with refused(PredictionError, "image-labels-count-from-one", {"label": "1000"}):
         list_images(tmp_path / "folders")
     touch(tmp_path / "flat", "a.jpg", "b.jpg")
@@ -638,12 +640,12 @@ def test_numbers_that_may_count_from_one_are_read_from_zero_aloud(tmp_path):
 
 def test_a_file_of_all_labels_for_some_of_the_validation_images(tmp_path):
     names = [f"ILSVRC2012_val_{number:08d}.JPEG" for number in (50_000, 3, 17)]
-    lines = [str(number % CLASSES) for number in range(50_000)]
+    lines = [str(number % N_CLASSES) for number in range(50_000)]
     file = tmp_path / "labels.txt"
     file.write_text("\n".join(lines) + "\n")
     assert read_labels(file, names).tolist() == [999, 2, 16]
     wnids = kit(tmp_path / "meta.mat")
-    numbers = [number % CLASSES + 1 for number in range(50_000)]
+    numbers = [number % N_CLASSES + 1 for number in range(50_000)]
     file.write_text("\n".join(map(str, numbers)) + "\n")
     assert read_labels(file, names).tolist() == [
         class_index()[wnids[numbers[line]]] for line in (49_999, 2, 16)
@@ -699,20 +701,22 @@ def test_a_study_names_its_images_by_paths_from_another_folder(tmp_path):
 
 
 @settings(max_examples=20)
-@given(st.permutations(range(CLASSES)), st.sampled_from(["text", "positions", "from one", "none"]))
+@given(
+    st.permutations(range(N_CLASSES)), st.sampled_from(["text", "positions", "from one", "none"])
+)
 def test_the_mistaken_order_is_found(order, mistake):
     truth = np.array(order[:500])
-    predicted = np.where(np.arange(500) % 4 == 0, (truth + 17) % CLASSES, truth)
-    as_text = np.array(sorted(range(CLASSES), key=str))
+    predicted = np.where(np.arange(500) % 4 == 0, (truth + 17) % N_CLASSES, truth)
+    as_text = np.array(sorted(range(N_CLASSES), key=str))
     wrong = {
         "text": as_text,  # the label is the class's number, its folder sorted as text
         "positions": np.argsort(as_text),
-        "from one": np.arange(CLASSES) + 1,
-        "none": np.roll(np.arange(CLASSES), 123),
+        "from one": np.arange(N_CLASSES) + 1,
+        "none": np.roll(np.arange(N_CLASSES), 123),
     }[mistake]
     labels = wrong[truth]
-    keep = labels < CLASSES
-    found = find_mistake(labels[keep], predicted[keep], CLASSES)
+    keep = labels < N_CLASSES
+    found = find_mistake(labels[keep], predicted[keep], N_CLASSES)
     if mistake == "none":
         assert found is None
     else:

@@ -13,7 +13,7 @@ import pytest
 from small_networks import paint, save_weights
 
 from bayesrep.errors import PredictionWarning
-from bayesrep.studies import folder
+from bayesrep.studies import layout
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import predict_sets, read_suite
 
@@ -28,7 +28,7 @@ SCRIPT = """
     import numpy as np
     import polars
     from bayesrep.vision import predict_sets, read_suite, run
-    from bayesrep.vision.imports import load_timm
+    from bayesrep.vision.torch_loading import load_timm
     load_timm()
     warnings.simplefilter("ignore")
     run.SAVE_SECONDS = 0.0
@@ -108,7 +108,7 @@ def test_a_suite_goes_on_after_kill_9_at_ten_moments(place):
         assert [len(each.left_out) for each in reports.values()] == [0, 0]
         for dataset in ("val", "v2"):
             for name in NAMES:
-                file = folder.prediction_file(dataset, name)
+                file = layout.prediction_file(dataset, name)
                 one, other = (pl.read_parquet(place / each / file) for each in (study, "killed-0"))
                 assert one.equals(other)
                 kept = f"logits/{dataset}/{name}/logits.npy"

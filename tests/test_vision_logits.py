@@ -20,16 +20,16 @@ from small_networks import kill_evaluation, paint, save_weights
 import bayesrep
 from bayesrep.cli import main
 from bayesrep.errors import PredictionError, PredictionWarning
-from bayesrep.studies import folder
+from bayesrep.studies import layout
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import predict_from_logits, predict_sets, read_suite
-from bayesrep.vision.among import read_among
+from bayesrep.vision.class_subset import read_class_subset
 from bayesrep.vision.classes import IMAGENET
-from bayesrep.vision.evaluate import TopFive, compute_probabilities, rank_probabilities
-from bayesrep.vision.imports import load_timm
+from bayesrep.vision.evaluation_set import ImageSource
+from bayesrep.vision.forward import TopFive, compute_probabilities, rank_probabilities
 from bayesrep.vision.logits import KeptLogits, read_logits
-from bayesrep.vision.results import Results
-from bayesrep.vision.sets import ImageSource
+from bayesrep.vision.prediction_store import Results
+from bayesrep.vision.torch_loading import load_timm
 
 timm = load_timm()
 import torch
@@ -103,7 +103,7 @@ def together(place, study, **options):
 
 
 def table(study, dataset, name):
-    return pl.read_parquet(study / folder.prediction_file(dataset, name))
+    return pl.read_parquet(study / layout.prediction_file(dataset, name))
 
 
 def assert_same(one, other, datasets=("val", "val, few", "v2"), names=NAMES):
@@ -134,7 +134,7 @@ def test_answers_of_kept_outputs_are_those_of_the_networks_to_the_bit(monkeypatc
     for name in NAMES:
         assert table(kept, "val again", name).equals(table(kept, "val", name))
         made = [
-            json.loads(pl.read_parquet_metadata(kept / folder.prediction_file(d, name))["bayesrep"])
+            json.loads(pl.read_parquet_metadata(kept / layout.prediction_file(d, name))["bayesrep"])
             for d in ("val", "val again")
         ]
         assert made[0] == made[1]
@@ -152,7 +152,7 @@ def test_answers_on_an_image_do_not_depend_on_the_other_rows(rows):
     """Also where outputs are equal: so they are those of a run, in whatever numbers they come."""
     outputs = 5 * torch.randn(96, 1000, generator=torch.Generator().manual_seed(0))
     outputs[:40] = outputs[:40].round()
-    for classes in (IMAGENET, read_among("imagenet-a").chosen):
+    for classes in (IMAGENET, read_class_subset("imagenet-a").chosen):
         whole, *parts = (
             rank_probabilities(compute_probabilities(part, classes), 0.0)
             for part in (outputs, *outputs.split(rows))
@@ -365,7 +365,7 @@ def test_rows_reach_the_disk_before_what_says_so(monkeypatch, place, kept):
 
 def test_a_suite_gives_what_single_runs_give_to_the_bit(monkeypatch, tmp_path, place):
     loads = Counter()
-    module = sys.modules["bayesrep.vision.local"]
+    module = sys.modules["bayesrep.vision.run_local"]
     load = module.load_network
     monkeypatch.setattr(module, "load_network", lambda a, d: loads.update([a.name]) or load(a, d))
     decoded = []
@@ -404,7 +404,7 @@ def test_a_suite_goes_on_where_it_was_stopped(monkeypatch, tmp_path, place):
     study = tmp_path / "study"
     predict(place, study, "v2", place / "v2", among=place / "classes.txt")
     shutil.rmtree(study / "predictions")
-    bayesrep_predict = sys.modules["bayesrep.vision.local"]
+    bayesrep_predict = sys.modules["bayesrep.vision.run_local"]
     through, passed = bayesrep_predict.through_images, []
 
     def interrupted(*arguments):
@@ -419,9 +419,9 @@ def test_a_suite_goes_on_where_it_was_stopped(monkeypatch, tmp_path, place):
         together(place, study)
     monkeypatch.setattr(bayesrep_predict, "through_images", through)
     # One classifier is done on the first set, the other is to do everywhere.
-    done = study / folder.prediction_file("val", NAMES[0])
+    done = study / layout.prediction_file("val", NAMES[0])
     assert done.exists()
-    (study / folder.prediction_file("val", NAMES[1])).unlink()
+    (study / layout.prediction_file("val", NAMES[1])).unlink()
     before = done.stat().st_mtime_ns
     reports = together(place, study)
     assert reports["val"].table["status"].to_list() == ["already done", "done"]
@@ -546,7 +546,7 @@ def test_a_preprocessing_that_is_none_leaves_its_columns_empty(tmp_path, place):
 
     study = tmp_path / "study"
     report = predict(place, study)
-    file = study / folder.prediction_file("val", NAMES[0])
+    file = study / layout.prediction_file("val", NAMES[0])
     facts = json.loads(pl.read_parquet_metadata(file)["bayesrep"])
     sound = facts["preprocessing"]
     columns = ("img_size", "crop_pct", "interpolation")

@@ -9,13 +9,13 @@ from small_networks import fill_folder, paint
 
 import bayesrep
 from bayesrep.errors import PredictionWarning
-from bayesrep.studies import folder
-from bayesrep.vision import local
+from bayesrep.studies import layout
+from bayesrep.vision import run_local
 from bayesrep.vision.architectures import describe
 from bayesrep.vision.devices import Device, DeviceClock
-from bayesrep.vision.evaluate import evaluate, in_groups
-from bayesrep.vision.imports import load_timm
+from bayesrep.vision.forward import evaluate, in_groups
 from bayesrep.vision.networks import halve_weights, load_network, whole_module
+from bayesrep.vision.torch_loading import load_timm
 
 timm = load_timm()
 import torch
@@ -87,8 +87,8 @@ def predict(place, study, **options):
 
 def test_a_batch_is_given_before_the_last_is_fetched(monkeypatch, tmp_path, place):
     """On the way of accelerators, here a CPU by another name."""
-    monkeypatch.setattr(local, "BLOCK", 4)
-    order, start = [], local.start_evaluation
+    monkeypatch.setattr(run_local, "BLOCK_IMAGES", 4)
+    order, start = [], run_local.start_evaluation
 
     def started(*arguments):
         number = sum(what == "given" for what, _ in order)
@@ -101,21 +101,21 @@ def test_a_batch_is_given_before_the_last_is_fetched(monkeypatch, tmp_path, plac
 
         return finished
 
-    monkeypatch.setattr(local, "start_evaluation", started)
+    monkeypatch.setattr(run_local, "start_evaluation", started)
     predict(place, tmp_path / "s", device="cpu:0", batch_size=4)
     events = [("given", 0), ("given", 1), ("fetched", 0), ("given", 2), ("fetched", 1)]
     assert order == [*events, ("fetched", 2)]
     monkeypatch.undo()
     predict(place, tmp_path / "t", device="cpu:0", batch_size=4)
     for name in ("test_vit", "test_resnet"):
-        file = folder.prediction_file("a", name)
+        file = layout.prediction_file("a", name)
         one, other = (pl.read_parquet(tmp_path / each / file) for each in ("s", "t"))
         assert one.drop(pl.selectors.float()).equals(other.drop(pl.selectors.float()))
 
 
 def test_runs_in_mixed_precision_shorten_the_weights(monkeypatch, tmp_path, place):
     halved = []
-    monkeypatch.setattr(local, "halve_weights", lambda network, kind: halved.append(kind))
+    monkeypatch.setattr(run_local, "halve_weights", lambda network, kind: halved.append(kind))
     predict(place, tmp_path / "s")
     assert halved == []
     predict(place, tmp_path / "t", precision="bfloat16")

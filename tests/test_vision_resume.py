@@ -21,11 +21,11 @@ from small_networks import paint, save_weights
 import bayesrep
 from bayesrep.cli import main
 from bayesrep.errors import PredictionError, PredictionWarning, StudyError
-from bayesrep.studies import folder
+from bayesrep.studies import layout
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision.images import ImageSet
-from bayesrep.vision.imports import load_timm
-from bayesrep.vision.results import describe_kept
+from bayesrep.vision.prediction_store import describe_kept
+from bayesrep.vision.torch_loading import load_timm
 
 timm = load_timm()
 import torch
@@ -102,7 +102,7 @@ def command(place, dataset, *options):
 
 
 def table(place, name=NAME, study="study"):
-    return pl.read_parquet(place / study / folder.prediction_file("v1", name))
+    return pl.read_parquet(place / study / layout.prediction_file("v1", name))
 
 
 def assert_as_if_fresh(place, name=NAME, **options):
@@ -115,7 +115,7 @@ def assert_as_if_fresh(place, name=NAME, **options):
 
 
 def interrupt_after_a_block(monkeypatch, place):
-    module = sys.modules["bayesrep.vision.local"]
+    module = sys.modules["bayesrep.vision.run_local"]
     through = module.through_images
 
     def interrupted(*arguments):
@@ -297,7 +297,7 @@ def test_what_an_interrupt_keeps_is_said(monkeypatch, place):
 
 def test_an_interrupt_does_not_wait_for_the_networks(monkeypatch, place):
     """Nobody waits for what is under way: a thread stops before its next network."""
-    module, begun = sys.modules["bayesrep.vision.local"], threading.Event()
+    module, begun = sys.modules["bayesrep.vision.run_local"], threading.Event()
     told = []
 
     def endless(pixels, groups, device, classes, stop):
@@ -382,7 +382,7 @@ def test_a_changed_file_in_an_archive_is_found(place, decoded):
 
 def test_rows_of_unknown_content_are_refused(place):
     predict(place)
-    file = place / "study" / folder.prediction_file("v1", NAME)
+    file = place / "study" / layout.prediction_file("v1", NAME)
     facts = pl.read_parquet_metadata(file)["bayesrep"]
     pl.read_parquet(file).drop("content").write_parquet(file, metadata={"bayesrep": facts})
     with refused(PredictionError, "predictions-without-image-contents", {"file": str(file)}):

@@ -14,7 +14,7 @@ from bayesrep.errors import PredictionWarning
 from bayesrep.vision import pixels
 from bayesrep.vision.images import list_images
 from bayesrep.vision.pixels import Preprocessing, read_block
-from bayesrep.vision.stages import Crew, Spent, Stages
+from bayesrep.vision.timing import Crew, Spent, Stages
 
 NAMES = ["test_vit", "test_resnet"]
 SPENT = Spent(read=2.0, decode=4.0, preprocess=6.0, compute=12.0, compile=3.0)
@@ -128,7 +128,7 @@ def test_kept_pixels_take_no_decoding(tmp_path, place):
 
 
 def test_a_line_for_each_pass_and_one_for_the_run(monkeypatch, capsys, tmp_path, place):
-    monkeypatch.setattr("bayesrep.vision.local.weights_budget", lambda _: 0)
+    monkeypatch.setattr("bayesrep.vision.run_local.weights_budget", lambda _: 0)
     predict(place, tmp_path / "study")
     numbers = r"read [\d.]+, decode [\d.]+, preprocess [\d.]+, compute [\d.]+, wait [\d.]+, load"
     said = capsys.readouterr().err

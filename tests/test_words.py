@@ -21,10 +21,10 @@ from bayesrep.estimators.finite_sample import half_the_images
 from bayesrep.sources import READERS
 from bayesrep.sources.tables import read_tables
 from bayesrep.studies.attempts import Attempts, read_attempts, write_attempts
-from bayesrep.studies.columns import in_our_words
+from bayesrep.studies.column_aliases import in_our_words
 from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.studies.subset_statistics import statistics_on
-from bayesrep.studies.words import VOCABULARIES, vocabulary_of, words_of
+from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, vocabulary_of, words_of
 
 ROLES = {"reference": "old", "replication": "new"}
 OURS = {"item": "image", "model": "classifier", "solved": "correct", "judge": "worker"}
@@ -54,8 +54,8 @@ def test_tables_in_either_words_are_the_same_study(tmp_path, kind):
     one, other = (read_tables(tables(tmp_path, kind, way), **ROLES) for way in (False, True))
     assert one.fingerprint() == other.fingerprint()
     assert one.reference.answers.workers.tolist() == other.reference.answers.workers.tolist()
-    assert words_of(one) == VOCABULARIES["evaluation"]
-    assert words_of(other) == VOCABULARIES["images"]
+    assert words_of(one) == VOCABULARY_OF_NAME["evaluation"]
+    assert words_of(other) == VOCABULARY_OF_NAME["images"]
 
 
 def test_counts_alone_remember_whose_words_they_are_in(tmp_path):
@@ -72,7 +72,7 @@ def test_who_imports_chooses_the_words(tmp_path, capsys, kind, way, asked):
     named = [word for role, name in ROLES.items() for word in (f"--{role}", name)]
     command = ["import", "tables", *map(str, files), *named, "--out", str(tmp_path / "s")]
     assert main([*command, "--words", asked]) == 0
-    assert VOCABULARIES[asked].images in capsys.readouterr().out
+    assert VOCABULARY_OF_NAME[asked].images in capsys.readouterr().out
     assert vocabulary_of(StudyFolder(tmp_path / "s").provenance) == asked
 
 
@@ -94,7 +94,7 @@ def test_a_model_of_images_is_a_classifier(tmp_path):
         table = pl.DataFrame(rows, columns[place], orient="row")
         table.write_csv(tmp_path / f"{place}.csv")
     study = read_tables([tmp_path / "0.csv", tmp_path / "1.csv"], **ROLES)
-    assert words_of(study) == VOCABULARIES["images"]
+    assert words_of(study) == VOCABULARY_OF_NAME["images"]
     assert study.classifiers == ("a", "b")
 
 
@@ -169,7 +169,7 @@ def test_those_who_answered_are_judges(capsys, tmp_path):
 
 
 def test_sentences_are_written_in_the_words_of_the_study():
-    posterior, words = zoo.posterior("tiny", **zoo.SHORT), VOCABULARIES["evaluation"]
+    posterior, words = zoo.posterior("tiny", **zoo.SHORT), VOCABULARY_OF_NAME["evaluation"]
     posterior["posterior"].attrs["options"] = '{"dependence": 0.1}'
     said = "answers about an image have an intraclass correlation of 0.1"
     assert assumption(posterior) == f"annotators' {said}"
@@ -182,11 +182,11 @@ def test_sentences_are_written_in_the_words_of_the_study():
 def test_words_go_with_the_statistics():
     study = zoo.study("evaluation")
     whole = SufficientStatistics.of(study)
-    words = VOCABULARIES["evaluation"]
+    words = VOCABULARY_OF_NAME["evaluation"]
     rows = {role: np.arange(9) for role in ("reference", "replication")}
     assert whole.words == (whole + whole).words == statistics_on(study, rows).words == words
-    assert SufficientStatistics.of(zoo.study("tiny")).words == VOCABULARIES["images"]
-    assert whole.digest() == replace(whole, words=VOCABULARIES["images"]).digest()
+    assert SufficientStatistics.of(zoo.study("tiny")).words == VOCABULARY_OF_NAME["images"]
+    assert whole.digest() == replace(whole, words=VOCABULARY_OF_NAME["images"]).digest()
 
 
 def test_warnings_are_in_the_words_of_the_study():
@@ -209,11 +209,13 @@ def test_warnings_are_in_the_words_of_the_study():
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_names_of_checks_are_shown_in_other_words(check):
-    shown = VOCABULARIES["evaluation"].restate(check, CHECKS)
+    shown = VOCABULARY_OF_NAME["evaluation"].restate(check, CHECKS)
     assert not OF_IMAGES.search(shown)
-    assert VOCABULARIES["images"].restate(check, CHECKS) == check
+    assert VOCABULARY_OF_NAME["images"].restate(check, CHECKS) == check
     assert (
-        VOCABULARIES["evaluation"].restate("curves of {odd} roles", CHECKS).endswith("{odd} roles")
+        VOCABULARY_OF_NAME["evaluation"]
+        .restate("curves of {odd} roles", CHECKS)
+        .endswith("{odd} roles")
     )
 
 

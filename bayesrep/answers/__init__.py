@@ -1,4 +1,4 @@
-"""Answers of single annotators: who said what of which image, and in what context."""
+"""Answers of single annotators about images, with their contexts."""
 
 from bayesrep.answers.aggregators import aggregate_answers
 from bayesrep.answers.counting import Counted, count_answers

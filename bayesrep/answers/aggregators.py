@@ -1,4 +1,4 @@
-"""What crowd-kit's aggregators say of the same answers, beside the selection frequency.
+"""Results of crowd-kit's aggregators on the same answers, next to selection frequencies.
 
 Dawid and Skene (1979), MACE (Hovy et al. 2013) and GLAD (Whitehill et al. 2009) estimate one true
 answer about each image, and how well each worker finds it. That is another question than the
@@ -15,7 +15,7 @@ from bayesrep.answers.crowd import known_answers
 from bayesrep.errors import OptionError
 from bayesrep.studies.study import Study
 
-ITERATIONS = 100
+MAX_ITERATIONS = 100
 
 
 def aggregate_answers(study: Study, *, seed: int = 0) -> pl.DataFrame:
@@ -43,12 +43,14 @@ def aggregate_answers(study: Study, *, seed: int = 0) -> pl.DataFrame:
     StudyError
         If it is not known of any data set who answered.
     """
-    known, methods = known_answers(study), _methods(seed)
+    answered, methods = known_answers(study), _methods(seed)
     rows: list[dict[str, Any]] = []
-    for data, given in known.values():
+    for data, answers in answered.values():
         frequency = data.selected / data.shown
         frequencies = {"selection frequency": frequency}
-        table = pl.DataFrame({"task": given.image, "worker": given.worker, "label": given.selected})
+        table = pl.DataFrame(
+            {"task": answers.image, "worker": answers.worker, "label": answers.selected}
+        )
         frame = table.with_columns(pl.col("label").cast(pl.Int64)).to_pandas()
         for name, method in methods.items():
             # A method that never says yes has no column for it.
@@ -78,7 +80,7 @@ def _methods(seed: int) -> dict[str, Any]:
     except ImportError:
         raise OptionError("crowd-kit-not-installed") from None
     return {
-        "Dawid-Skene": DawidSkene(n_iter=ITERATIONS),
+        "Dawid-Skene": DawidSkene(n_iter=MAX_ITERATIONS),
         "MACE": MACE(random_state=seed),
         "GLAD": GLAD(),
     }

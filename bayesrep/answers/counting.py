@@ -1,12 +1,12 @@
-"""Counts, and the error over workers, of more answers than fit into memory.
+"""Counts, and standard errors over workers, of more answers than fit into memory.
 
 Tables are read in two passes, some rows at a time: the first counts every image, the second sums
 over every worker what `bayesrep.numerics.crowd` says of the mean selection frequency,
 
     U_w  =  Σ_x r_xw / (n_x N),        error²  =  Σ_w (U_w² − Σ_x (r_xw / (n_x N))²),
 
-stretched by Student's t. That workers meet on several images is not looked at, which makes the
-error too large by a few percent where they answer for grids together.
+stretched by Student's t. Workers' common images are ignored, which makes the error too large by a
+few percent if workers answer grids together.
 
 Where images and workers are whole numbers, and not too large, sums are arrays with a place for each
 of them; names are summed by polars, which takes several times as long.
@@ -24,38 +24,38 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import StudyError, listing, reason
-from bayesrep.files.copies import refuse_copies
+from bayesrep.files.duplicate_files import refuse_copies
 from bayesrep.files.names import (
     normalize_floats,
     normalize_names,
     warn_of_numbers,
     warn_of_shortened,
 )
-from bayesrep.files.sheets import UNNAMED
 from bayesrep.files.tables import read_only, scan, warn_unread
+from bayesrep.files.text_table import UNNAMED_PREFIX
 from bayesrep.files.values import lack_names, parse_flags, warn_of_controls, warn_of_nobodies
 from bayesrep.numerics.crowd import few_clusters_stretch
-from bayesrep.studies.columns import BESIDE_ANSWERS
-from bayesrep.studies.rules import raise_first
-from bayesrep.studies.tables import label_violations
+from bayesrep.studies.column_aliases import ANSWER_COLUMNS
+from bayesrep.studies.parquet_tables import label_violations
+from bayesrep.studies.validation import raise_first
 from bayesrep.types import Floats, Ints
 
-_KEY = ["dataset", "image"]
-_NAMES = [*_KEY, "worker"]
-_COLUMNS = [*_NAMES, "selected"]
-ROWS = 2**21
-"""Rows that are in memory at a time."""
-HASHES = 2**27
-"""Answers whose hashes are in memory at a time."""
-SMALL = 2**28
-"""Bytes of a text that is read whole to say what is wrong with it."""
-LARGEST_NUMBER = 2**27
-"""The largest number of an image or a worker that has a place of its own."""
+_IMAGE_KEY = ["dataset", "image"]
+_NAME_COLUMNS = [*_IMAGE_KEY, "worker"]
+_ANSWER_COLUMNS = [*_NAME_COLUMNS, "selected"]
+ROWS_IN_MEMORY = 2**21
+"""Rows in memory at a time."""
+HASHES_IN_MEMORY = 2**27
+"""Hashes of answers in memory at a time."""
+MAX_REREAD_BYTES = 2**28
+"""Largest size of a text that is read whole to describe its fault."""
+MAX_DENSE_NUMBER = 2**27
+"""Largest number of an image or a worker that arrays are indexed by."""
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """Counts of images, and what their workers add to the error of the means.
+    """Counts of images, and the standard errors of the means over images and workers.
 
     Attributes
     ----------
@@ -90,7 +90,9 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
     try:
         answers = _scan_tables(paths, where)
         with _panics_left_out(paths):
-            raise_first(label_violations(where, (scan(path, [*_KEY, "label"]) for path in paths)))
+            raise_first(
+                label_violations(where, (scan(path, [*_IMAGE_KEY, "label"]) for path in paths))
+            )
             dense = _has_dense_numbers(answers)
             counts = _check_counts((_dense_counts if dense else _counts)(answers), where)
             _refuse_repeats(answers, int(counts["shown"].sum()), where)
@@ -99,7 +101,9 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
         raise StudyError("file-unreadable", path=where, reason=reason(error)) from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         for path in paths:
-            if Path(path).stat().st_size < SMALL and not str(path).lower().endswith(".parquet"):
+            if Path(path).stat().st_size < MAX_REREAD_BYTES and not str(path).lower().endswith(
+                ".parquet"
+            ):
                 read_only(path)  # which says in which line, where a text is small enough
         raise StudyError("answer-table-damaged", where=where, reason=reason(error)) from None
     if not dense:
@@ -114,10 +118,7 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
 
 @contextmanager
 def _panics_left_out(paths: Sequence[str | Path]) -> Generator[None]:
-    """Leave out what polars says on standard error of damaged Parquet: the refusal is one line.
-
-    Of other tables it says nothing, and an interrupt's answer is heard.
-    """
+    """Silence polars' messages on standard error about damaged Parquet: the refusal is one line."""
     try:
         quiet = any(str(path).lower().endswith(".parquet") for path in paths)
         stderr = os.dup(2) if quiet else None
@@ -126,9 +127,9 @@ def _panics_left_out(paths: Sequence[str | Path]) -> Generator[None]:
     if stderr is None:
         yield
         return
-    with TemporaryFile() as held:
+    with TemporaryFile() as file:
         try:
-            os.dup2(held.fileno(), 2)
+            os.dup2(file.fileno(), 2)
             yield
         finally:
             os.dup2(stderr, 2)
@@ -140,30 +141,32 @@ def _scan_tables(paths: Sequence[str | Path], where: str) -> pl.LazyFrame:
     if not paths:
         raise StudyError("no-answer-tables")
     refuse_copies(paths)
-    parts = [_select_columns(scan(path, (*_COLUMNS, "control")), str(path)) for path in paths]
+    parts = [
+        _select_columns(scan(path, (*_ANSWER_COLUMNS, "control")), str(path)) for path in paths
+    ]
     return pl.concat(parts, how="vertical_relaxed")
 
 
 def _select_columns(every: pl.LazyFrame, where: str) -> pl.LazyFrame:
-    """The columns that count, of one table."""
+    """Select one table's columns of names and answers."""
     schema = every.collect_schema()
-    if missing := [name for name in _COLUMNS if name not in schema]:
+    if missing := [name for name in _ANSWER_COLUMNS if name not in schema]:
         raise StudyError(
             "answer-table-lacks-columns",
             where=where,
             columns=listing(missing, "column"),
-            needed=", ".join(_NAMES),  # the sentence has the fourth
+            needed=", ".join(_NAME_COLUMNS),  # the sentence has the fourth
         )
-    known, titled = (
-        (*_COLUMNS, *BESIDE_ANSWERS),
-        (name for name in schema if not name.startswith(UNNAMED)),
+    readable, titled = (
+        (*_ANSWER_COLUMNS, *ANSWER_COLUMNS),
+        (name for name in schema if not name.startswith(UNNAMED_PREFIX)),
     )
-    warn_unread([name for name in titled if name.lower() not in known], "answers", (), where)
+    warn_unread([name for name in titled if name.lower() not in readable], "answers", (), where)
     if "control" in schema:
         warn_of_controls(every.group_by("control").len().collect(engine="streaming"), where)
-    said = parse_flags(pl.col("selected"))
-    names = [_name(name, schema[name]) for name in _NAMES]
-    return every.select(*names, said.cast(pl.Int64).alias("selected"))
+    chosen = parse_flags(pl.col("selected"))
+    names = [_name(name, schema[name]) for name in _NAME_COLUMNS]
+    return every.select(*names, chosen.cast(pl.Int64).alias("selected"))
 
 
 def _name(name: str, dtype: pl.DataType) -> pl.Expr:
@@ -175,47 +178,49 @@ def _name(name: str, dtype: pl.DataType) -> pl.Expr:
 
 
 def _batches(answers: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    yield from answers.collect_batches(chunk_size=ROWS, maintain_order=False, engine="streaming")
+    yield from answers.collect_batches(
+        chunk_size=ROWS_IN_MEMORY, maintain_order=False, engine="streaming"
+    )
 
 
 def _has_dense_numbers(answers: pl.LazyFrame) -> bool:
-    """Whether images and workers are whole numbers for which arrays have room."""
+    """Test whether images and workers are whole numbers small enough to index arrays."""
     names = ["image", "worker"]
     if not all(answers.collect_schema()[name].is_integer() for name in names):
         return False
-    within = pl.col(names).is_between(0, LARGEST_NUMBER).fill_null(value=False).all()
+    within = pl.col(names).is_between(0, MAX_DENSE_NUMBER).fill_null(value=False).all()
     named = pl.col("dataset").is_not_null().all()
     return all(answers.select(within, named).collect(engine="streaming").row(0))
 
 
 def _dense_counts(answers: pl.LazyFrame) -> pl.DataFrame:
-    """The first pass, of whole numbers."""
+    """Count selections by image (first pass), for images that are whole numbers."""
     sums: dict[Any, list[np.ndarray[Any, Any]]] = {}
     for rows in _batches(answers):
         for (dataset,), part in rows.group_by("dataset"):
             image = part["image"].to_numpy()
-            wanted = int(image.max()) + 1
-            held = sums.setdefault(dataset, [np.zeros(0, dtype=np.int64) for _ in range(4)])
-            if len(held[0]) < wanted:
-                held[:] = [np.pad(each, (0, wanted - len(each))) for each in held]
-            said = part["selected"]
-            np.add.at(held[0], image, said.fill_null(0).to_numpy())
-            np.add.at(held[1], image, 1)
-            if said.null_count():
-                np.add.at(held[2], image[said.is_null().to_numpy()], 1)
+            size = int(image.max()) + 1
+            totals = sums.setdefault(dataset, [np.zeros(0, dtype=np.int64) for _ in range(4)])
+            if len(totals[0]) < size:
+                totals[:] = [np.pad(each, (0, size - len(each))) for each in totals]
+            chosen = part["selected"]
+            np.add.at(totals[0], image, chosen.fill_null(0).to_numpy())
+            np.add.at(totals[1], image, 1)
+            if chosen.null_count():
+                np.add.at(totals[2], image[chosen.is_null().to_numpy()], 1)
     tables: list[pl.DataFrame] = []
-    for dataset, held in sums.items():
-        (images,) = np.nonzero(held[1])
-        columns = dict(zip(SUMS, (each[images] for each in held), strict=True))
+    for dataset, totals in sums.items():
+        (images,) = np.nonzero(totals[1])
+        columns = dict(zip(SUM_COLUMNS, (each[images] for each in totals), strict=True))
         tables.append(
             pl.DataFrame({"image": images, **columns}).with_columns(dataset=pl.lit(dataset))
         )
-    return pl.concat(tables).select(*_KEY, *SUMS) if tables else _counts(answers)
+    return pl.concat(tables).select(*_IMAGE_KEY, *SUM_COLUMNS) if tables else _counts(answers)
 
 
 def _dense_workers(answers: pl.LazyFrame, counts: pl.DataFrame) -> pl.DataFrame:
-    """The second pass, of whole numbers."""
-    known: dict[Any, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = {}
+    """Sum residuals by worker (second pass), for whole numbers."""
+    lines_of_set: dict[Any, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = {}
     for (dataset,), part in counts.group_by("dataset"):
         image = part["image"].to_numpy()
         k, n = (part[name].to_numpy().astype(float) for name in ("selected", "shown"))
@@ -224,19 +229,19 @@ def _dense_workers(answers: pl.LazyFrame, counts: pl.DataFrame) -> pl.DataFrame:
         slope = np.where(n > 1, n / others, 1.0)
         base = np.where(n > 1, k / others, k.sum() / n.sum())
         lines = np.stack([_scatter_values(image, delta * each) for each in (slope, base)], axis=1)
-        known[dataset] = lines, _scatter_values(image, delta)
+        lines_of_set[dataset] = lines, _scatter_values(image, delta)
     sums: dict[Any, np.ndarray[Any, Any]] = {}
     for rows in _batches(answers):
         for (dataset,), part in rows.group_by("dataset"):
-            image, worker, said = (part[c].to_numpy() for c in ("image", "worker", "selected"))
-            lines, weight = known[dataset]
-            moved = lines[image, 0] * said - lines[image, 1]
-            wanted = int(worker.max()) + 1
-            held = sums.setdefault(dataset, np.zeros((3, 0)))
-            if held.shape[1] < wanted:
-                held = sums[dataset] = np.pad(held, ((0, 0), (0, wanted - held.shape[1])))
-            for total, of in zip(held, (moved, np.square(moved), weight[image]), strict=True):
-                np.add.at(total, worker, of)
+            image, worker, chosen = (part[c].to_numpy() for c in ("image", "worker", "selected"))
+            lines, weight = lines_of_set[dataset]
+            moved = lines[image, 0] * chosen - lines[image, 1]
+            size = int(worker.max()) + 1
+            totals = sums.setdefault(dataset, np.zeros((3, 0)))
+            if totals.shape[1] < size:
+                totals = sums[dataset] = np.pad(totals, ((0, 0), (0, size - totals.shape[1])))
+            for total, values in zip(totals, (moved, np.square(moved), weight[image]), strict=True):
+                np.add.at(total, worker, values)
     return pl.concat(
         pl.DataFrame({"moved": moved, "square": square, "weight": weight})
         .filter(pl.col("weight") > 0)
@@ -260,10 +265,10 @@ def _counts(answers: pl.LazyFrame) -> pl.DataFrame:
         pl.col("selected").null_count().cast(pl.Int64).alias("strange"),
         pl.col("worker").null_count().cast(pl.Int64).alias("nameless"),
     ]
-    return _sum_by_key(answers, _KEY, sums)
+    return _sum_by_key(answers, _IMAGE_KEY, sums)
 
 
-SUMS = ("selected", "shown", "strange", "nameless")
+SUM_COLUMNS = ("selected", "shown", "strange", "nameless")
 
 
 def _check_counts(counts: pl.DataFrame, where: str) -> pl.DataFrame:
@@ -278,10 +283,10 @@ def _check_counts(counts: pl.DataFrame, where: str) -> pl.DataFrame:
         if len(wrong := counts.filter(pl.col(column) > 0)):
             total, images = wrong[column].sum(), listing(wrong["image"].cast(pl.String).to_list())
             raise StudyError(rule, where=where, answer_count=total, images=images)
-    if any(lack_names(counts[name].cast(pl.String)).any() for name in _KEY):
+    if any(lack_names(counts[name].cast(pl.String)).any() for name in _IMAGE_KEY):
         raise StudyError("answer-without-dataset-or-image", where=where)
     warn_of_shortened(counts["image"], where)
-    return counts.select(*_KEY, "selected", "shown").sort(_KEY)
+    return counts.select(*_IMAGE_KEY, "selected", "shown").sort(_IMAGE_KEY)
 
 
 def _refuse_repeats(answers: pl.LazyFrame, rows: int, where: str) -> None:
@@ -290,21 +295,26 @@ def _refuse_repeats(answers: pl.LazyFrame, rows: int, where: str) -> None:
     A pass over the rows for each `HASHES` of them looks for hashes that come twice; only the rows
     that have one of these are then compared by name.
     """
-    hashed, parts = pl.struct(_NAMES).hash().alias("hash"), 1 + rows // HASHES
+    hashed, parts = pl.struct(_NAME_COLUMNS).hash().alias("hash"), 1 + rows // HASHES_IN_MEMORY
     for part in range(parts):
-        held: list[np.ndarray[Any, Any]] = []
+        chunks: list[np.ndarray[Any, Any]] = []
         for batch in _batches(answers.select(hashed)):
             values = batch["hash"].to_numpy()
-            held.append(values if parts == 1 else values[values % parts == part])
-        values = np.sort(np.concatenate(held))
+            chunks.append(values if parts == 1 else values[values % parts == part])
+        values = np.sort(np.concatenate(chunks))
         if not (twice := values[1:][values[1:] == values[:-1]]).size:
             continue
         suspects = answers.filter(hashed.is_in(pl.Series(twice).implode())).select(
-            pl.col(_NAMES).cast(pl.String)
+            pl.col(_NAME_COLUMNS).cast(pl.String)
         )
-        again = suspects.group_by(_NAMES).len().filter(pl.col("len") > 1).drop("len").collect()
-        if len(again):
-            names = [f"{worker} on {image}" for _, image, worker in again.sort(_NAMES).iter_rows()]
+        repeated = (
+            suspects.group_by(_NAME_COLUMNS).len().filter(pl.col("len") > 1).drop("len").collect()
+        )
+        if len(repeated):
+            names = [
+                f"{worker} on {image}"
+                for _, image, worker in repeated.sort(_NAME_COLUMNS).iter_rows()
+            ]
             raise StudyError("answers-repeated", where=where, answers=listing(names, "worker"))
 
 
@@ -324,7 +334,7 @@ def _sum_by_key(
 
     for rows in _batches(answers):
         waiting.append(placed(rows).group_by(key).agg(sums))
-        if sum(map(len, waiting)) > max(ROWS, len(total)):
+        if sum(map(len, waiting)) > max(ROWS_IN_MEMORY, len(total)):
             total, waiting[:] = merge_parts(), []
     return merge_parts()
 
@@ -333,10 +343,10 @@ def _workers(answers: pl.LazyFrame, counts: pl.DataFrame) -> pl.DataFrame:
     """The second pass: of every worker and data set the sums of r δ, its square, and δ."""
     of_all = (pl.col("selected").sum() / pl.col("shown").sum()).over("dataset")
     delta = 1 / (pl.col("shown") * pl.len().over("dataset"))
-    images = counts.select(*_KEY, delta=delta, mean=of_all, k="selected", n="shown")
+    images = counts.select(*_IMAGE_KEY, delta=delta, mean=of_all, k="selected", n="shown")
 
     def place_rows(rows: pl.DataFrame) -> pl.DataFrame:
-        joined = rows.join(images, on=_KEY)
+        joined = rows.join(images, on=_IMAGE_KEY)
         others = (pl.col("k") - pl.col("selected")) / (pl.col("n") - 1)
         r = pl.col("selected") - pl.when(pl.col("n") > 1).then(others).otherwise(pl.col("mean"))
         return joined.select("dataset", "worker", "delta", moved=r * pl.col("delta"))
@@ -352,17 +362,17 @@ def _workers(answers: pl.LazyFrame, counts: pl.DataFrame) -> pl.DataFrame:
 def _describe_crowds(counts: pl.DataFrame, workers: pl.DataFrame) -> pl.DataFrame:
     rows = []
     for (dataset,), images in counts.group_by("dataset", maintain_order=True):
-        of = workers.filter(pl.col("dataset") == dataset)
+        crowd = workers.filter(pl.col("dataset") == dataset)
         share = (images["selected"] / images["shown"]).to_numpy()
-        _, stretch = few_clusters_stretch(of["weight"].to_numpy()[:, None])
-        between = float((of["moved"].pow(2) - of["square"]).sum())
+        _, stretch = few_clusters_stretch(crowd["weight"].to_numpy()[:, None])
+        between = float((crowd["moved"].pow(2) - crowd["square"]).sum())
         deviation = share.std(ddof=1) if len(share) > 1 else np.nan
         rows.append(
             {
                 "dataset": dataset,
                 "images": len(images),
                 "answers": int(images["shown"].sum()),
-                "workers": len(of),
+                "workers": len(crowd),
                 "selection_frequency": float(share.mean()),
                 "error_images": float(deviation / np.sqrt(len(share))),
                 "error_workers": float(stretch[0] * np.sqrt(max(between, 0.0))),

@@ -1,4 +1,4 @@
-"""What the crowd did to the numbers: who answered, how they differ, and what that adds to errors.
+"""Description of a crowd: its workers, their differences, and their effect on standard errors.
 
 The mean selection frequency of a data set, Σ_x k_x / (n_x N), has an error over images, their
 standard deviation over √N, which holds the annotators' own scatter; and one over workers, by
@@ -14,13 +14,13 @@ with what workers add. Effective annotators are so many an image.
 
 *Leniency.* A worker's mean residual r, drawn towards 0 by what of its variance is chance.
 
-*Drift.* By how much more often a worker selects at the end of his answers than at the beginning,
-as an image's other annotators do: the slope of r on t, from −1/2 for a worker's first answer to
-1/2 for his last, over all workers with two answers at least; its error is over workers.
+*Drift.* Increase in a worker's selections from their first answer to their last, relative to an
+image's other annotators: the slope of r on t, from −1/2 for a worker's first answer to 1/2 for
+their last, over all workers with at least two answers; its error is over workers.
 
 *Ways to answer.* A worker may look at the images: logit P(yes) = logit p + leniency, p of the
 image's other answers and leniency ~ N(0, 1); or answer yes (or no) to 98 % of everything; or at
-random, at a rate of his own, uniform. Probabilities of the four by Bayes' rule, from 90, 4, 3 and
+random, at a rate of their own, uniform. Probabilities of the four by Bayes' rule, from 90, 4, 3 and
 3 %.
 """
 
@@ -37,23 +37,23 @@ from bayesrep.errors import StudyError
 from bayesrep.numerics.crowd import overlap_correction, residuals
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.crowds import frequency_covariance, residuals_of
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import Words, words_of
+from bayesrep.studies.validation import REQUIRED_ROLES
+from bayesrep.studies.vocabulary import Words, words_of
 from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Float, Floats
 
-WAYS = {"looks": 0.90, "always_yes": 0.04, "always_no": 0.03, "at_random": 0.03}
-"""Ways to answer, and how probable each is before a worker's answers are seen."""
+PRIOR_OF_WAYS = {"looks": 0.90, "always_yes": 0.04, "always_no": 0.03, "at_random": 0.03}
+"""Ways to answer, with their prior probabilities."""
 CONSTANT_SHARE = 0.98
-"""Share of equal answers of who always gives the same."""
-LENIENCIES = np.linspace(-3.0, 3.0, 13)
-"""Over which a sum stands for the integral."""
+"""Share of equal answers of workers who always give the same."""
+LENIENCY_NODES = np.linspace(-3.0, 3.0, 13)
+"""Quadrature nodes of the leniency."""
 
 
 @dataclass(frozen=True, eq=False)
 class CrowdDescription:
-    """Who answered, and what it adds to errors.
+    """Workers, and their effect on standard errors.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class CrowdDescription:
         where it is known what a worker answered first, else null.
     workers
         One row a worker and data set: `dataset`, `worker`, `answers`, `yes` (their share),
-        `leniency`, and the probabilities of `WAYS`.
+        `leniency`, and the probabilities of `PRIOR_OF_WAYS`.
     in_common
         Workers of both data sets; None where one's are unknown.
     difference_images, difference_workers
@@ -92,7 +92,7 @@ class _Answered:
 
 
 def describe_crowd(study: Study) -> CrowdDescription:
-    """Say who answered, how workers differ, and what that adds to the error of the means.
+    """Describe the workers, their differences, and their effect on standard errors of the means.
 
     Parameters
     ----------
@@ -116,28 +116,28 @@ def describe_crowd(study: Study) -> CrowdDescription:
     >>> bayesrep.describe_crowd(study).datasets["workers"].to_list()
     RESULT
     """
-    known = _add_residuals(study)
+    answered = _add_residuals(study)
     errors = frequency_covariance(
-        [each.data for each in known.values()], [each.residual for each in known.values()]
+        [each.data for each in answered.values()], [each.residual for each in answered.values()]
     )
     # The covariance of the data sets' means: its diagonal is each one's own error.
     rows = {
-        role: _row(each, float(np.sqrt(errors[at, at])))
-        for at, (role, each) in enumerate(known.items())
+        role: _row(each, float(np.sqrt(errors[column, column])))
+        for column, (role, each) in enumerate(answered.items())
     }
-    # Whether the two versions share workers can only be told where both name theirs.
+    # Shared workers are known only if both data sets name theirs.
     in_common, images, crowd = None, None, None
-    if set(REQUIRED_ROLES) <= set(known):
-        one, other = (list(known).index(role) for role in REQUIRED_ROLES)
-        asked = [set(known[role].answers.asked().tolist()) for role in REQUIRED_ROLES]
-        in_common = len(set.intersection(*asked))
+    if set(REQUIRED_ROLES) <= set(answered):
+        one, other = (list(answered).index(role) for role in REQUIRED_ROLES)
+        workers = [set(answered[role].answers.asked().tolist()) for role in REQUIRED_ROLES]
+        in_common = len(set.intersection(*workers))
         images = float(np.hypot(*(rows[role]["error_images"] for role in REQUIRED_ROLES)))
         # Var(a − b): shared workers move both means together, which cancels.
         change = errors[one, one] + errors[other, other] - 2 * errors[one, other]
         crowd = float(np.sqrt(max(change, 0.0)))
     return CrowdDescription(
         pl.DataFrame(list(rows.values())),
-        pl.concat([_workers(each) for each in known.values()]),
+        pl.concat([_workers(each) for each in answered.values()]),
         in_common,
         images,
         crowd,
@@ -146,39 +146,39 @@ def describe_crowd(study: Study) -> CrowdDescription:
 
 
 def known_answers(study: Study) -> Mapping[str, tuple[AnnotatedSet, WorkerAnswers]]:
-    """The data sets whose workers are known, by role, and their answers; `StudyError` of none."""
-    known = {
+    """List data sets with known workers, by role, and their answers; `StudyError` if none."""
+    answered = {
         role: (data, data.answers)
         for role, data in study.datasets.items()
         if data.answers is not None
     }
-    if not known:
+    if not answered:
         raise StudyError("study-without-known-workers", study=study.name)
-    return known
+    return answered
 
 
 def _add_residuals(study: Study) -> Mapping[str, _Answered]:
-    """The same with residuals."""
-    known = known_answers(study)
-    left = residuals_of([data for data, _ in known.values()])
+    """Add residuals to the known answers."""
+    answered = known_answers(study)
+    residuals_by_set = residuals_of([data for data, _ in answered.values()])
     return {
         role: _Answered(*both, residual)
-        for (role, both), residual in zip(known.items(), left, strict=True)
+        for (role, both), residual in zip(answered.items(), residuals_by_set, strict=True)
     }
 
 
 def _row(each: _Answered, error: float) -> dict[str, Any]:
-    """One data set, of whose mean this is the standard error over workers."""
-    k, n = (np.asarray(of, dtype=float) for of in (each.data.selected, each.data.shown))
+    """Summarize one data set; `error` is the standard error of its mean over workers."""
+    k, n = (np.asarray(values, dtype=float) for values in (each.data.selected, each.data.shown))
     share, images = k / n, len(k)
     count = np.bincount(each.answers.worker)
     several = n > 1
     scatter = share[several] * (1 - share[several]) * n[several] / (n[several] - 1)
-    alone = float(np.sum(scatter / n[several])) / images**2
-    worth = alone / (alone + error**2) if alone > 0 else None
+    variance = float(np.sum(scatter / n[several])) / images**2
+    worth = variance / (variance + error**2) if variance > 0 else None
     pairs, total = float(np.sum(count * (count - 1.0))), each.residual.sum(axis=0)
     between = np.square(total).sum() - each.residual.power(2).sum()
-    told = pairs > 0 and alone > 0
+    is_estimable = pairs > 0 and variance > 0
     return {
         "dataset": each.data.name,
         "images": images,
@@ -189,7 +189,7 @@ def _row(each: _Answered, error: float) -> dict[str, Any]:
         "error_images": float(share.std(ddof=1) / np.sqrt(images)) if images > 1 else np.nan,
         "error_workers": error,
         "correlation": float(between / overlap_correction([each.residual]) / pairs / scatter.mean())
-        if told
+        if is_estimable
         else None,
         "annotators": float(n.mean()),
         "effective_answers": None if worth is None else worth * len(each.answers.image),
@@ -199,13 +199,13 @@ def _row(each: _Answered, error: float) -> dict[str, Any]:
 
 
 def _drift(each: _Answered) -> dict[str, float | None]:
-    """By how much more often workers select in the end, and its standard error over workers."""
+    """Estimate the drift of workers' selections, and its standard error over workers."""
     answers = each.answers
     nothing: dict[str, float | None] = {"drift": None, "drift_error": None}
     if answers.position is None:
         return nothing
-    told = pl.DataFrame({"worker": answers.worker, "position": answers.position})
-    rank = told.select(pl.col("position").rank("average").over("worker"))["position"].to_numpy()
+    times = pl.DataFrame({"worker": answers.worker, "position": answers.position})
+    rank = times.select(pl.col("position").rank("average").over("worker"))["position"].to_numpy()
     count = np.bincount(answers.worker)[answers.worker]
     several = count > 1
     t = (rank - 1) / np.maximum(count - 1, 1) - 0.5
@@ -221,28 +221,28 @@ def _drift(each: _Answered) -> dict[str, float | None]:
 
 
 def _workers(each: _Answered) -> pl.DataFrame:
-    """One row a worker of a data set."""
+    """Build one row for each worker of a data set."""
     answers, size = each.answers, len(each.answers.workers)
 
     def total(values: Floats) -> Float[np.ndarray, "worker"]:
         return np.bincount(answers.worker, values, minlength=size)
 
     selected = answers.selected
-    shown = each.data.shown[answers.image]
+    n_answers = each.data.shown[answers.image]
     others = each.data.selected[answers.image] - selected
     mean = float(selected.mean())
-    # Two answers of the mean are added: an image has few others.
-    p = np.clip((others + 2 * mean) / (shown + 1), 1e-3, 1 - 1e-3)
+    # Add two answers of the mean: an image has few others.
+    p = np.clip((others + 2 * mean) / (n_answers + 1), 1e-3, 1 - 1e-3)
     r = residuals(answers.image, answers.worker, selected, len(each.data.images), size)
     count, yes = total(np.ones(len(selected))), total(selected.astype(float))
     odds = p / (1 - p)
     looks = np.stack(
         [
             total(np.log(np.where(selected, 1.0, 0.0) + np.where(selected, -1, 1) / (1 + odds * e)))
-            for e in np.exp(LENIENCIES)
+            for e in np.exp(LENIENCY_NODES)
         ]
     )
-    weight = np.exp(-np.square(LENIENCIES) / 2)
+    weight = np.exp(-np.square(LENIENCY_NODES) / 2)
     evidence = np.stack(
         [
             np.asarray(logsumexp(looks, axis=0, b=(weight / weight.sum())[:, None])),
@@ -251,7 +251,7 @@ def _workers(each: _Answered) -> pl.DataFrame:
             betaln(1 + yes, 1 + count - yes),
         ]
     )
-    evidence += np.log(np.array(list(WAYS.values())))[:, None]
+    evidence += np.log(np.array(list(PRIOR_OF_WAYS.values())))[:, None]
     probability = np.exp(evidence - np.asarray(logsumexp(evidence, axis=0)))
     table = {
         "dataset": np.repeat(each.data.name, size),
@@ -259,7 +259,7 @@ def _workers(each: _Answered) -> pl.DataFrame:
         "answers": count.astype(np.int64),
         "yes": yes / np.maximum(count, 1),
         "leniency": _shrink_means(count, r.sum(axis=0), r.power(2).sum(axis=0)),
-        **dict(zip(WAYS, probability, strict=True)),
+        **dict(zip(PRIOR_OF_WAYS, probability, strict=True)),
     }
     return pl.DataFrame(table).filter(pl.col("answers") > 0)
 
@@ -283,7 +283,7 @@ def _sentence(
     crowd: float | None,
     words: Words,
 ) -> str:
-    """What workers add to the error of the difference, or of the one mean that is known."""
+    """State the standard error over workers of the difference, or of one known mean."""
     if alone := [row["dataset"] for row in rows if row["workers"] == 1]:
         return (
             f"All answers of {' and '.join(alone)} are one {words.worker}'s: what another would "
@@ -296,7 +296,7 @@ def _sentence(
             f"standard error of {100 * row['error_workers']:.2f} points over {words.workers}, and "
             f"of {100 * row['error_images']:.2f} over {words.images}."
         )
-    largest, least = (of(row["workers"] for row in rows) for of in (max, min))
+    largest, least = (values(row["workers"] for row in rows) for values in (max, min))
     if not in_common:
         who = f"Two crowds, no {words.worker} in common"
     elif in_common == largest:

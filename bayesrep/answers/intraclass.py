@@ -1,4 +1,4 @@
-"""How much annotators' answers about an image depend on each other, from images in two contexts.
+"""Intraclass correlation of annotators' answers about an image, from images in two contexts.
 
 Annotators who saw an image in one grid, or as one task, share what that context did to it: given
 its selection frequency s they answer with a frequency s′ ~ Beta(s φ, (1 − s) φ) of the context's
@@ -21,25 +21,20 @@ import numpy as np
 
 from bayesrep.errors import StudyError
 from bayesrep.numerics.estimands import Z_975
-from bayesrep.studies.given_arrays import align_rows
+from bayesrep.studies.input_arrays import align_rows
 from bayesrep.types import Float, Int
 
 
 @dataclass(frozen=True)
 class Intraclass:
-    """An intraclass correlation with its 95 % interval.
+    """An intraclass correlation with its 95 % interval."""
 
-    Attributes
-    ----------
-    correlation, lower, upper
-        ρ; below 0 by chance, where answers are independent.
-    images, answers
-        With a context of two answers and another context, and theirs.
-    """
-
+    # correlation, lower, upper: ρ; below 0 by chance if answers are independent
     correlation: float
     lower: float
     upper: float
+    # images, answers: images with at least two contexts, one of them of two answers, and their
+    # answers
     images: int
     answers: int
 
@@ -67,8 +62,8 @@ def intraclass_correlation(image: Any, context: Any, selected: Any) -> Intraclas
     >>> bayesrep.intraclass_correlation(image, context, selected).correlation
     1.0
     """
-    given = {"image": image, "context": context, "selected": selected}
-    columns = [np.asarray(column) for column in align_rows(given, "answers").values()][:3]
+    arrays = {"image": image, "context": context, "selected": selected}
+    columns = [np.asarray(column) for column in align_rows(arrays, "answers").values()][:3]
     if any(column.shape != (len(columns[0]),) for column in columns):
         raise StudyError("answer-entries-unequal")
     of_image, row = np.unique(columns[0], return_inverse=True)
@@ -76,33 +71,33 @@ def intraclass_correlation(image: Any, context: Any, selected: Any) -> Intraclas
     pair, place = np.unique(row * (of_context.max(initial=0) + 1) + of_context, return_inverse=True)
     first = np.zeros(len(pair), dtype=np.int64)
     first[place] = row
-    shown = np.bincount(place, minlength=len(pair))
+    total = np.bincount(place, minlength=len(pair))
     chosen = np.bincount(place, columns[2].astype(np.float64), minlength=len(pair))
-    return _of_counts(first, shown, chosen, len(of_image))
+    return _of_counts(first, total, chosen, len(of_image))
 
 
 def _of_counts(
     image: Int[np.ndarray, "pair"],
-    shown: Int[np.ndarray, "pair"],
+    n_answers: Int[np.ndarray, "pair"],
     selected: Float[np.ndarray, "pair"],
     images: int,
 ) -> Intraclass:
-    """The same from the counts of every pair of image and context."""
+    """Estimate from the counts of every pair of image and context."""
 
     def total(values: Float[np.ndarray, "pair"]) -> Float[np.ndarray, "image"]:
         return np.bincount(image, values, minlength=images)
 
-    n, k = total(shown.astype(np.float64)), total(selected)
-    pairs, within = total(shown * (shown - 1.0)), total(selected * (selected - 1))
-    across, between = n * n - total(shown**2.0), k * k - total(selected**2)
-    told = (pairs > 0) & (across > 0)
-    count = int(told.sum())
+    n, k = total(n_answers.astype(np.float64)), total(selected)
+    pairs, within = total(n_answers * (n_answers - 1.0)), total(selected * (selected - 1))
+    across, between = n * n - total(n_answers**2.0), k * k - total(selected**2)
+    valid = (pairs > 0) & (across > 0)
+    count = int(valid.sum())
     if count < 2:
         raise StudyError("too-few-images-across-contexts", image_count=count)
-    same, apart = within[told] / pairs[told], between[told] / across[told]
-    above, below = same - apart, k[told] / n[told] - apart
+    same, cross = within[valid] / pairs[valid], between[valid] / across[valid]
+    above, below = same - cross, k[valid] / n[valid] - cross
     if not below.sum() > 0:
         raise StudyError("answers-alike-within-every-image")
     ratio = float(above.sum() / below.sum())
     half = Z_975 * float(np.std(above - ratio * below, ddof=1) / np.sqrt(count) / below.mean())
-    return Intraclass(ratio, ratio - half, ratio + half, count, int(n[told].sum()))
+    return Intraclass(ratio, ratio - half, ratio + half, count, int(n[valid].sum()))

@@ -1,4 +1,4 @@
-"""Which answers to count: the published rules of quality control, each by its name.
+"""Quality control of answers: the published rules, each by its name.
 
 An *assignment* is what one worker did of one task (a grid of images). *Controls* are images of
 which the right answer is known: positive ones show the label, negative ones do not.
@@ -16,8 +16,8 @@ answer about an image (and label, where there is such a column). `controls`: the
 controls themselves, which were put there to be known. `equal`: so many answers of every image, at
 random; images with fewer keep all (Engstrom et al. have as many as the image with the fewest).
 
-Rules are applied in the order of `RULES`, whatever order they are asked for in, and each sees only
-what those before it left.
+Rules apply in the order of `RULE_OF_NAME`, in whatever order they are requested, and each sees only
+the rows that those before it keep.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -28,59 +28,42 @@ import polars as pl
 
 from bayesrep.errors import OptionError, StudyError
 
-LEAST_SELECTED_LABELS = 6
-MOST_NEGATIVE = 1
-MOST_FLAGGED_SHARE = 0.30
-LEAST_OF_CONTROLS = {"workers": 0.20, "assignments": 0.40}
-HALF = 0.50
+MIN_SELECTED_LABELS = 6
+MAX_NEGATIVE_CONTROLS = 1
+MAX_FLAGGED_SHARE = 0.30
+MIN_CONTROL_SHARES = {"workers": 0.20, "assignments": 0.40}
+MAX_FAILED_SHARE = 0.50
 
 _IMAGE, _ASSIGNMENT = ["dataset", "image"], ["task", "worker"]
 
 
 @dataclass(frozen=True)
 class RuleInputs:
-    """What rules need to be told.
+    """Parameters of the rules."""
 
-    Attributes
-    ----------
-    seconds
-        Least time of an assignment.
-    answers
-        Answers that are kept of every image; None keeps as many as the image with the fewest has.
-    seed
-        Seed of the choice of answers that are kept.
-    """
-
-    seconds: float = 0.0
+    seconds: float = 0.0  # least time of an assignment
+    # Number of answers kept of every image; None for the smallest number of any image.
     answers: int | None = None
-    seed: int = 0
+    seed: int = 0  # seed of the choice of answers that are kept
 
 
 @dataclass(frozen=True, eq=False)
 class Cleaned:
-    """The answers to count, and what was left out.
+    """The answers to count, and the losses by rule."""
 
-    Attributes
-    ----------
-    kept
-        The rows of the table that are left, in its order.
-    dropped
-        One row a rule: `rule`, and how many `workers` (all of whose answers went), `assignments`
-        (of which all went) and `answers` it left out.
-    effect
-        One row a data set: `dataset`, mean selection frequency over images `before` and `after`,
-        `images` before and `images_lost`, all of whose answers went.
-    """
-
-    kept: pl.DataFrame
+    kept: pl.DataFrame  # remaining rows of the table, in its order
+    # One row a rule: `rule`, and how many `workers` (all of whose answers went), `assignments` (of
+    # which all went) and `answers` it left out.
     dropped: pl.DataFrame
+    # One row a data set: `dataset`, mean selection frequency over images `before` and `after`,
+    # `images` before and `images_lost`, all of whose answers went.
     effect: pl.DataFrame
 
 
 def clean_answers(
     answers: pl.DataFrame, rules: Collection[str], asked: RuleInputs | None = None
 ) -> Cleaned:
-    """Leave out the answers that rules of quality control do not trust; nothing goes uncounted.
+    """Remove answers by rules of quality control, and count the losses of each.
 
     Parameters
     ----------
@@ -88,9 +71,9 @@ def clean_answers(
         One row an answer: `dataset`, `image`, `worker`, `selected` (bool); for some rules `task`,
         `control` ("positive", "negative" or null), `seconds` (of the assignment).
     rules
-        Names of `RULES`.
+        Names of `RULE_OF_NAME`.
     asked
-        What rules need to be told, where it is not the defaults.
+        Parameters of the rules; by default those of `RuleInputs`.
 
     Raises
     ------
@@ -99,36 +82,36 @@ def clean_answers(
     StudyError
         If a rule needs a column that the table lacks, or nothing is left.
     """
-    if unknown := sorted(set(rules) - set(RULES)):
+    if unknown := sorted(set(rules) - set(RULE_OF_NAME)):
         raise OptionError(
-            "unknown-cleaning-rule", cleaning_rule=unknown[0], choices=", ".join(RULES)
+            "unknown-cleaning-rule", cleaning_rule=unknown[0], choices=", ".join(RULE_OF_NAME)
         )
-    kept, rows = answers, []
+    after, rows = answers, []
     # Rules apply in their published order, whatever order they are given in.
-    for name, rule in RULES.items():
+    for name, rule in RULE_OF_NAME.items():
         if name not in rules:
             continue
         if missing := [each for each in rule.needs if each not in answers.columns]:
             raise StudyError("cleaning-rule-needs-column", cleaning_rule=name, column=missing[0])
         # Each rule sees only what the rules before it kept, and its losses are counted.
-        before, kept = kept, kept.filter(rule.keeps(kept, asked or RuleInputs()))
-        rows.append((name, *_count_losses(before, kept)))
-        if kept.is_empty():
+        before, after = after, after.filter(rule.keeps(after, asked or RuleInputs()))
+        rows.append((name, *_count_losses(before, after)))
+        if after.is_empty():
             raise StudyError("cleaning-rule-leaves-no-answer", cleaning_rule=name)
     schema = {"rule": pl.String, "workers": pl.Int64, "assignments": pl.Int64, "answers": pl.Int64}
-    return Cleaned(kept, pl.DataFrame(rows, schema=schema, orient="row"), _effect(answers, kept))
+    return Cleaned(after, pl.DataFrame(rows, schema=schema, orient="row"), _effect(answers, after))
 
 
-def _count_losses(before: pl.DataFrame, kept: pl.DataFrame) -> tuple[int, int, int]:
-    """Workers and assignments that are gone altogether, and answers."""
+def _count_losses(before: pl.DataFrame, after: pl.DataFrame) -> tuple[int, int, int]:
+    """Count the workers and assignments that are lost altogether, and the lost answers."""
 
     def distinct(table: pl.DataFrame, names: list[str]) -> int:
         return table.select(names).n_unique() if set(names) <= set(table.columns) else 0
 
     return (
-        distinct(before, ["worker"]) - distinct(kept, ["worker"]),
-        distinct(before, _ASSIGNMENT) - distinct(kept, _ASSIGNMENT),
-        len(before) - len(kept),
+        distinct(before, ["worker"]) - distinct(after, ["worker"]),
+        distinct(before, _ASSIGNMENT) - distinct(after, _ASSIGNMENT),
+        len(before) - len(after),
     )
 
 
@@ -155,32 +138,25 @@ def _effect(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule: what it needs, and which rows it keeps.
+    """A rule of quality control."""
 
-    Attributes
-    ----------
-    keeps
-        From the rows so far, and what rules are told, to true for every row to keep.
-    needs
-        Columns beside dataset, image, worker and selected.
-    """
-
+    # From the rows so far, and the parameters, to true for every row to keep.
     keeps: Callable[[pl.DataFrame, RuleInputs], pl.Expr | pl.Series]
-    needs: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()  # columns besides dataset, image, worker and selected
 
 
 def _engstrom(_: pl.DataFrame, __: RuleInputs) -> pl.Expr:
     negative = (pl.col("control") == "negative").fill_null(value=False)
-    flagged = (pl.col("selected").sum() < LEAST_SELECTED_LABELS) | (
-        (pl.col("selected") & negative).sum() > MOST_NEGATIVE
+    flagged = (pl.col("selected").sum() < MIN_SELECTED_LABELS) | (
+        (pl.col("selected") & negative).sum() > MAX_NEGATIVE_CONTROLS
     )
-    return _share_of_assignments(flagged.over(_ASSIGNMENT)) < MOST_FLAGGED_SHARE
+    return _share_of_assignments(flagged.over(_ASSIGNMENT)) < MAX_FLAGGED_SHARE
 
 
 def _tsipras(table: pl.DataFrame, _: RuleInputs) -> pl.Expr:
     share = _of_controls(table)
-    seldom = _share_of_assignments(share < LEAST_OF_CONTROLS["workers"]) >= HALF
-    return ~seldom & (share >= LEAST_OF_CONTROLS["assignments"])
+    seldom = _share_of_assignments(share < MIN_CONTROL_SHARES["workers"]) >= MAX_FAILED_SHARE
+    return ~seldom & (share >= MIN_CONTROL_SHARES["assignments"])
 
 
 def _of_controls(table: pl.DataFrame) -> pl.Expr:
@@ -192,33 +168,33 @@ def _of_controls(table: pl.DataFrame) -> pl.Expr:
     return share.over(_ASSIGNMENT).fill_nan(1.0)
 
 
-def _share_of_assignments(of: pl.Expr) -> pl.Expr:
-    """By worker: the share of his assignments for which something holds."""
+def _share_of_assignments(condition: pl.Expr) -> pl.Expr:
+    """Compute each worker's share of assignments that meet a condition."""
     first = pl.int_range(pl.len()).over(_ASSIGNMENT) == 0
-    return ((of & first).sum() / first.sum()).over("worker")
+    return ((condition & first).sum() / first.sum()).over("worker")
 
 
-def _in_time(_: pl.DataFrame, asked: RuleInputs) -> pl.Expr:
-    return pl.col("seconds") >= asked.seconds
+def _in_time(_: pl.DataFrame, inputs: RuleInputs) -> pl.Expr:
+    return pl.col("seconds") >= inputs.seconds
 
 
 def _is_first_answer(table: pl.DataFrame, _: RuleInputs) -> pl.Expr:
-    asked = [*_IMAGE, *({"label"} & set(table.columns))]
-    return pl.int_range(pl.len()).over([*asked, "worker"]) == 0
+    question = [*_IMAGE, *({"label"} & set(table.columns))]
+    return pl.int_range(pl.len()).over([*question, "worker"]) == 0
 
 
 def _no_control(_: pl.DataFrame, __: RuleInputs) -> pl.Expr:
     return pl.col("control").is_null()
 
 
-def _equalize_counts(table: pl.DataFrame, asked: RuleInputs) -> pl.Series:
-    size = pl.len().over(_IMAGE).min() if asked.answers is None else pl.lit(asked.answers)
-    order = pl.Series("order", np.random.default_rng(asked.seed).permutation(len(table)))
+def _equalize_counts(table: pl.DataFrame, inputs: RuleInputs) -> pl.Series:
+    size = pl.len().over(_IMAGE).min() if inputs.answers is None else pl.lit(inputs.answers)
+    order = pl.Series("order", np.random.default_rng(inputs.seed).permutation(len(table)))
     place = pl.col("order").rank("ordinal").over(_IMAGE)
     return table.select(_IMAGE).with_columns(order).select(kept=place <= size)["kept"]
 
 
-RULES: Mapping[str, Rule] = {
+RULE_OF_NAME: Mapping[str, Rule] = {
     "engstrom2020": Rule(_engstrom, ("task", "control")),
     "tsipras2020": Rule(_tsipras, ("task", "control")),
     "time": Rule(_in_time, ("task", "seconds")),

@@ -4,7 +4,7 @@ from bayesrep.checks.classes import assumed_of_images
 from bayesrep.checks.crowd import assumed_of_crowds
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, read_record
-from bayesrep.studies.words import IMAGES, Words
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 
 
 def list_assumptions(posterior: Posterior, fitted: Fitted | None) -> str:
@@ -17,7 +17,7 @@ def list_assumptions(posterior: Posterior, fitted: Fitted | None) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def assumption(posterior: Posterior, words: Words = IMAGES) -> str:
+def assumption(posterior: Posterior, words: Words = IMAGE_WORDS) -> str:
     """State the assumed dependence of annotators' answers, as a clause."""
     assumed = read_record(posterior).dependence
     if assumed == 0:

@@ -28,7 +28,7 @@ from scipy.special import chdtrc
 from bayesrep.checks.finding import ALPHA, MAX_HARMLESS_SHIFT, Finding, family_wise, p_text
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import IMAGES, Words, words_of
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words, words_of
 from bayesrep.types import Float, Int
 
 N_STRATA = 20
@@ -130,7 +130,7 @@ def judge_classes(fitted: Fitted) -> list[Finding]:
     return [Finding(CHECK_NAME, value, criterion, "with care" if matters else "yes", text)]
 
 
-def assumed_of_images(grouping: str | None, words: Words = IMAGES) -> str:
+def assumed_of_images(grouping: str | None, words: Words = IMAGE_WORDS) -> str:
     """State the assumption on images, as a clause.
 
     Parameters

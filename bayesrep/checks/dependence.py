@@ -27,7 +27,7 @@ from bayesrep.numerics.rounding import write_points
 from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.groups import Posterior, cells_along, need_group, read_record, right_answers
 from bayesrep.studies.statistics import Cells, SufficientStatistics
-from bayesrep.studies.words import IMAGES, Words
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 from bayesrep.types import Float, Floats
 
 if TYPE_CHECKING:  # the band needs JAX; the assumption is stated without it
@@ -184,7 +184,7 @@ def _observed_statistics(posterior: Posterior, roles: Sequence[str]) -> Sufficie
 
 
 def judge_dependence(
-    posterior: Posterior, words: Words = IMAGES
+    posterior: Posterior, words: Words = IMAGE_WORDS
 ) -> tuple[pl.DataFrame | None, Finding]:
     """Compute the band, if possible, and judge it; it never tests more than an assumption."""
     check, criterion = "dependence of annotators' answers", "cannot be seen"

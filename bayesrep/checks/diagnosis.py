@@ -24,9 +24,9 @@ from bayesrep.errors import PosteriorError, plain_text
 from bayesrep.posterior.files import order_alike
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, find_group, need_group, read_record
-from bayesrep.studies.shown import align_rows, brief, html_table, number
+from bayesrep.studies.representation import align_rows, brief, html_table, number
 from bayesrep.studies.study import Study, need_study
-from bayesrep.studies.words import Words
+from bayesrep.studies.vocabulary import Words
 
 VERDICT_TEXTS: Mapping[Trust, str] = {
     "yes": "The adjusted accuracies can be used as they are, if {assumption}.",

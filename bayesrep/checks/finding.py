@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from bayesrep.studies.words import templates_by_name
+from bayesrep.studies.vocabulary import templates_by_name
 from bayesrep.types import Floats
 
 Trust = Literal["yes", "with care", "no"]

@@ -19,7 +19,7 @@ from bayesrep.checks.finding import (
 from bayesrep.checks.predictions import check_predictions
 from bayesrep.errors import PosteriorError
 from bayesrep.posterior.groups import Posterior, need_group, read_record
-from bayesrep.studies.words import IMAGES, Words
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 from bayesrep.types import Floats
 
 MAX_HARMLESS_OWN_SHIFT = 1.0  # of one classifier, whose effect has a noise of about 0.5 sd
@@ -28,7 +28,7 @@ MAX_UNFILLED_SHARE = 0.05  # of images; above it, annotators were added dependin
 
 
 def judge_predictions(
-    posterior: Posterior, words: Words = IMAGES
+    posterior: Posterior, words: Words = IMAGE_WORDS
 ) -> tuple[pl.DataFrame | None, list[Finding]]:
     """Compute the table of `check_predictions`, if possible, and judge it."""
     try:
@@ -69,7 +69,7 @@ def _judge_counts(
     row: Mapping[str, Any],
     sd: float,
     options: Mapping[str, Any],
-    words: Words = IMAGES,
+    words: Words = IMAGE_WORDS,
     *,
     curves_fit: bool,
     ragged: bool = False,

@@ -39,7 +39,7 @@ from bayesrep.numerics.convergence import mean_ess
 from bayesrep.numerics.pareto import pareto_smooth
 from bayesrep.posterior.groups import Posterior, draw_indices, need_group, read_record
 from bayesrep.posterior.likelihood import LOGIT_VARS, answer_log_likelihoods
-from bayesrep.studies.words import Words
+from bayesrep.studies.vocabulary import Words
 from bayesrep.types import Float, Floats, Ints
 
 POWER_STEP = 0.01

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesrep.checks.finding import Finding
 from bayesrep.numerics.estimands import Z_975
-from bayesrep.studies.words import IMAGES, Words
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 from bayesrep.types import Float
 
 MAX_HALF_WIDTH = 0.1
@@ -22,7 +22,7 @@ of data sets that hardly differ, which is an answer.
 
 
 def judge_width(
-    draws: Float[np.ndarray, "chain draw classifier"], words: Words = IMAGES
+    draws: Float[np.ndarray, "chain draw classifier"], words: Words = IMAGE_WORDS
 ) -> Finding:
     """Judge if the interval of the mean gap can distinguish a large drop from none.
 

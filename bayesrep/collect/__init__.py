@@ -1,12 +1,12 @@
-"""Asking people what images show: candidate labels, tasks, forms, and what the answers say."""
+"""Labels from people: candidate labels, tasks, forms, and the aggregation of answers."""
 
 from bayesrep.collect.candidates import candidate_labels
-from bayesrep.collect.classify import plan_classify
+from bayesrep.collect.classify_tasks import plan_classify
 from bayesrep.collect.collection import Collection, read_collection, write_collection
-from bayesrep.collect.grids import GridDesign, plan_grids
-from bayesrep.collect.labels import Shortlist, shortlist
-from bayesrep.collect.objects import aggregate
-from bayesrep.collect.reading import Answered, match_assignments
+from bayesrep.collect.contains_tasks import GridDesign, plan_grids
+from bayesrep.collect.label_shortlist import Shortlist, shortlist
+from bayesrep.collect.object_consensus import aggregate
+from bayesrep.collect.responses import Answered, match_assignments
 
 __all__ = [
     "Answered",

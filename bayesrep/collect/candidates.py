@@ -1,4 +1,4 @@
-"""Which labels people are asked about: what classifiers take an image for, and its own label.
+"""Candidate labels that people judge: classifiers' top predictions and the image's own label.
 
 Tsipras et al. (2020), section 3 and appendix B.1: the top-5 predictions of several classifiers, and
 the data set's label, about 14 candidates an image.
@@ -10,19 +10,19 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import OptionError
-from bayesrep.studies.folder import RANKS
+from bayesrep.studies.layout import MAX_RANKS
 from bayesrep.studies.predictions import Predictions
 
 
-def candidate_labels(datasets: Sequence[Predictions], *, top: int = RANKS) -> pl.DataFrame:
-    """Candidate labels of every image.
+def candidate_labels(datasets: Sequence[Predictions], *, top: int = MAX_RANKS) -> pl.DataFrame:
+    """List the candidate labels of every image.
 
     Parameters
     ----------
     datasets
-        What classifiers answered, from `bayesrep.read_predictions`, with `top` answers at least.
+        Classifiers' answers, from `bayesrep.read_predictions`, with at least `top` answers each.
     top
-        How many of each classifier's most probable answers count.
+        Number of each classifier's most probable answers that count.
 
     Returns
     -------
@@ -46,14 +46,14 @@ def candidate_labels(datasets: Sequence[Predictions], *, top: int = RANKS) -> pl
                 known_count=each.answers.shape[2],
                 top=top,
             )
-        said = each.answers[:, :, :top].astype(np.int64)
-        row = np.broadcast_to(np.arange(len(each.images))[None, :, None], said.shape)
+        top_answers = each.answers[:, :, :top].astype(np.int64)
+        row = np.broadcast_to(np.arange(len(each.images))[None, :, None], top_answers.shape)
         # Answers that are missing have negative numbers.
-        known = said >= 0
+        is_answer = top_answers >= 0
         # The own label is a candidate even where no classifier gives it.
-        rows = np.concatenate([row[known], np.arange(len(each.images))])
-        labels = np.concatenate([said[known], each.labels.astype(np.int64)])
-        own = np.arange(len(rows)) >= known.sum()
+        rows = np.concatenate([row[is_answer], np.arange(len(each.images))])
+        labels = np.concatenate([top_answers[is_answer], each.labels.astype(np.int64)])
+        own = np.arange(len(rows)) >= is_answer.sum()
         table = pl.DataFrame({"row": rows, "class": labels, "own": own})
         table = table.group_by("row", "class").agg(
             (~pl.col("own")).sum().cast(pl.Int64).alias("classifiers"), pl.col("own").any()

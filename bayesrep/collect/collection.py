@@ -1,4 +1,4 @@
-"""The folder of a collection: its tasks, and every form in which people can be asked.
+"""The folder of a collection: its tasks, and forms for each way to collect the answers.
 
     collection.json                           the kind of its tasks, how many answer each, how made
     tasks.parquet                             what is where; answers are read against it
@@ -26,26 +26,26 @@ import polars as pl
 
 from bayesrep.atomic import replaced_folder
 from bayesrep.bounds import is_of_kind
-from bayesrep.collect.grids import PLACE
+from bayesrep.collect.contains_tasks import PLACE_COLUMNS
 from bayesrep.errors import StudyError, listing
 from bayesrep.files import parquet, strict_json
 from bayesrep.files.folders import refuse_foreign
 from bayesrep.files.names import normalize_names
 
-TASKS, LABELS, FACTS = "tasks.parquet", "labels.parquet", "collection.json"
-FORMS = ("label-studio.xml", "label-studio.json", "mturk.html", "mturk.csv", "page.html")
-ENTRIES = (TASKS, LABELS, FACTS, *FORMS)
-"""All that is in a collection's folder; a folder with anything else is not replaced."""
-MOST_ON_A_PAGE = 2_000
-"""Tasks that the page holds; of more, only the services' forms are written."""
+TASKS_FILE, LABELS_FILE, FACTS_FILE = "tasks.parquet", "labels.parquet", "collection.json"
+FORM_FILES = ("label-studio.xml", "label-studio.json", "mturk.html", "mturk.csv", "page.html")
+COLLECTION_FILES = (TASKS_FILE, LABELS_FILE, FACTS_FILE, *FORM_FILES)
+"""File names of a collection's folder; a folder with any other file is not replaced."""
+MAX_PAGE_TASKS = 2_000
+"""Most tasks of the offline page; above it, only the services' forms are written."""
 Kind = Literal["contains", "classify"]
 _LABEL_COLUMNS = ("name", "description", "link")
-_WEB = r"^(?i:https?://[^\s]+)?$"
+_WEB_PATTERN = r"^(?i:https?://[^\s]+)?$"
 
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """Tasks, and how many people are to answer each.
+    """Tasks and the number of workers to answer each.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Collection:
         One row a place that can be selected, tasks one after the other: `task`, `place` (from 1),
         `dataset`, `image`, `label`, `own`, `control`, `source`.
     workers
-        How many are to answer each task.
+        Number of workers to answer each task.
     made
         Numbers of the design that made the collection.
     """
@@ -67,12 +67,12 @@ class Collection:
 
     @property
     def rounds(self) -> int:
-        """Into how many equal parts its tasks fall in which no image is twice."""
+        """Number of equal parts of its tasks in which no image occurs twice."""
         return int(self.made.get("grids", 1))
 
     @property
     def fingerprint(self) -> str:
-        """What all names of its tasks begin with."""
+        """Common prefix of its tasks' names."""
         return str(self.tasks["task"][0]).split("-")[0]
 
 
@@ -86,10 +86,10 @@ def write_collection(
     path
         The folder, which is replaced.
     collection
-        What to ask.
+        Tasks to write.
     labels
-        What is said of each label: `label`, and as far as they are known `name`, `description` and
-        `link`, an address of the web. By default a label is its own name.
+        Descriptions: `label`, and optionally `name`, `description` and `link`, an address of the
+        web. By default a label is its own name.
 
     Returns
     -------
@@ -99,34 +99,36 @@ def write_collection(
     Raises
     ------
     StudyError
-        If the descriptions have no column label, or naming labels whose link is something else.
+        If the texts have no column label, or naming labels whose link is something else.
     """
     tasks, kind = collection.tasks, collection.kind
-    told = _describe_labels(tasks, labels)
-    said = {row["label"]: row for row in told.to_dicts()}
+    texts = _describe_labels(tasks, labels)
+    by_label = {row["label"]: row for row in texts.to_dicts()}
     facts = {"kind": kind, "workers": collection.workers, "made": dict(collection.made)}
-    refuse_foreign(Path(path), ENTRIES)
+    refuse_foreign(Path(path), COLLECTION_FILES)
     with replaced_folder(Path(path)) as partial:
-        (partial / FACTS).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-        parquet.write(tasks, partial / TASKS)
-        parquet.write(told, partial / LABELS)
+        (partial / FACTS_FILE).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        parquet.write(tasks, partial / TASKS_FILE)
+        parquet.write(texts, partial / LABELS_FILE)
         (partial / "label-studio.xml").write_text(_asset(f"{kind}.xml"), encoding="utf-8")
         with (partial / "label-studio.json").open("w", encoding="utf-8") as stream:
-            _write_list(stream, (_label_studio(kind, each, said) for each in _iterate_tasks(tasks)))
+            _write_list(
+                stream, (_label_studio(kind, each, by_label) for each in _iterate_tasks(tasks))
+            )
         most = int(tasks["place"].to_numpy().max())
         (partial / "mturk.html").write_text(_layout(kind, most), encoding="utf-8")
         # Mechanical Turk puts texts into the page as they are.
-        inputs = told.with_columns(_escape_html(pl.col(_LABEL_COLUMNS).fill_null("")))
+        inputs = texts.with_columns(_escape_html(pl.col(_LABEL_COLUMNS).fill_null("")))
         with (partial / "mturk.csv").open("wb") as stream:
             for number, part in enumerate(_parts(tasks)):
                 _mturk(kind, part, inputs, most).write_csv(stream, include_header=not number)
-        if tasks["task"].n_unique() <= MOST_ON_A_PAGE:
-            (partial / "page.html").write_text(_page(collection, said), encoding="utf-8")
+        if tasks["task"].n_unique() <= MAX_PAGE_TASKS:
+            (partial / "page.html").write_text(_page(collection, by_label), encoding="utf-8")
         return sorted(each.name for each in partial.iterdir())
 
 
 def read_collection(path: str | Path) -> Collection:
-    """The tasks of a collection.
+    """Read the tasks of a collection.
 
     Raises
     ------
@@ -134,37 +136,39 @@ def read_collection(path: str | Path) -> Collection:
         If the folder holds none, or they are damaged.
     """
     folder = Path(path)
-    facts = strict_json.read(folder / FACTS)
-    held: Mapping[str, Any] = facts if isinstance(facts, dict) else {}
-    kind, workers = held.get("kind"), held.get("workers")
+    facts = strict_json.read(folder / FACTS_FILE)
+    fields: Mapping[str, Any] = facts if isinstance(facts, dict) else {}
+    kind, workers = fields.get("kind"), fields.get("workers")
     if kind not in get_args(Kind) or not is_of_kind(workers, int) or workers < 1:
-        raise StudyError("not-a-collection", where=folder / FACTS)
-    tasks = parquet.read(folder / TASKS, str(folder / TASKS), PLACE)
+        raise StudyError("not-a-collection", where=folder / FACTS_FILE)
+    tasks = parquet.read(folder / TASKS_FILE, str(folder / TASKS_FILE), PLACE_COLUMNS)
     if tasks.is_empty():
-        raise StudyError("collection-without-task", where=folder / TASKS)
-    return Collection(cast(Kind, kind), tasks.select(PLACE), workers, held.get("made", {}))
+        raise StudyError("collection-without-task", where=folder / TASKS_FILE)
+    return Collection(
+        cast(Kind, kind), tasks.select(PLACE_COLUMNS), workers, fields.get("made", {})
+    )
 
 
 def _describe_labels(tasks: pl.DataFrame, labels: pl.DataFrame | None) -> pl.DataFrame:
-    """Name, description and link of every label that is asked about."""
-    asked = tasks.select(pl.col("label").unique().sort())
+    """Look up name, description and link of every label of the tasks."""
+    table = tasks.select(pl.col("label").unique().sort())
     if labels is not None:
         if "label" not in labels.columns:
             raise StudyError("label-descriptions-without-label")
-        given = labels.select(
+        described = labels.select(
             normalize_names(pl.col("label")),
             *(pl.col(name).cast(pl.String) for name in _LABEL_COLUMNS if name in labels.columns),
         ).unique("label", keep="first", maintain_order=True)
-        asked = asked.join(given, on="label", how="left", maintain_order="left")
+        table = table.join(described, on="label", how="left", maintain_order="left")
     missing = [
-        pl.lit(None, pl.String).alias(name) for name in _LABEL_COLUMNS if name not in asked.columns
+        pl.lit(None, pl.String).alias(name) for name in _LABEL_COLUMNS if name not in table.columns
     ]
-    asked = asked.with_columns(missing).with_columns(pl.col("link").str.strip_chars())
-    # Whoever clicks on it is on a page of a service where people are logged in.
-    web = pl.col("link").fill_null("").str.contains(_WEB)
-    if len(strange := asked.filter(~web)):
+    table = table.with_columns(missing).with_columns(pl.col("link").str.strip_chars())
+    # A link may be clicked on a page where workers are logged in: allow web addresses alone.
+    web = pl.col("link").fill_null("").str.contains(_WEB_PATTERN)
+    if len(strange := table.filter(~web)):
         raise StudyError("label-link-not-web", labels=listing(strange["label"], "label"))
-    return asked.with_columns(pl.col("name").fill_null(pl.col("label"))).select(
+    return table.with_columns(pl.col("name").fill_null(pl.col("label"))).select(
         "label", *_LABEL_COLUMNS
     )
 
@@ -174,13 +178,13 @@ def _asset(name: str) -> str:
 
 
 def _iterate_tasks(tasks: pl.DataFrame) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Every task's name, and the labels and pictures at its places."""
+    """Yield every task's name, and the labels and pictures at its places."""
     for part in _parts(tasks):
         yield from _group_by_task(part).select("task", "label", "source").iter_rows()
 
 
 def _parts(tasks: pl.DataFrame, places: int = 2**17) -> Iterator[pl.DataFrame]:
-    """Whole tasks, some at a time."""
+    """Yield whole tasks in batches of about so many places."""
     begin = 0
     while begin < len(tasks):
         part = tasks.slice(begin, places)
@@ -195,7 +199,7 @@ def _group_by_task(tasks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _write_list(stream: Any, items: Iterator[Mapping[str, Any]]) -> None:
-    """A JSON list, an item a line, never whole in memory."""
+    """Write a JSON list, one item a line, never whole in memory."""
     stream.write("[")
     for number, item in enumerate(items):
         stream.write("\n" if not number else ",\n")
@@ -203,27 +207,27 @@ def _write_list(stream: Any, items: Iterator[Mapping[str, Any]]) -> None:
     stream.write("\n]\n")
 
 
-Said = Mapping[str, Mapping[str, Any]]
+Descriptions = Mapping[str, Mapping[str, Any]]
 
 
 def _label_studio(
-    kind: Kind, task: tuple[str, list[str], list[str]], said: Said
+    kind: Kind, task: tuple[str, list[str], list[str]], texts: Descriptions
 ) -> Mapping[str, Any]:
-    """A task, whose choices come with it, numbered by their places."""
+    """Build one task for Label Studio, with its choices numbered by their places."""
     name, labels, sources = task
     data: dict[str, Any] = {"task": name}
     if kind == "contains":
-        about = said[labels[0]]
+        about = texts[labels[0]]
         data["question"] = f"Select all images that show: {about['name']}"
         data["description"] = _description(about)
-        shown = [
+        choices = [
             f'<img src="{escape(source)}" class="asked" alt="{place}">'
             for place, source in enumerate(sources, 1)
         ]
     else:
         data["image"] = sources[0]
-        shown = [f"<span>{escape(said[label]['name'])}</span>" for label in labels]
-    data["choices"] = [{"value": str(place), "html": html} for place, html in enumerate(shown, 1)]
+        choices = [f"<span>{escape(texts[label]['name'])}</span>" for label in labels]
+    data["choices"] = [{"value": str(place), "html": html} for place, html in enumerate(choices, 1)]
     return {"data": data}
 
 
@@ -232,7 +236,7 @@ def _description(about: Mapping[str, Any]) -> str:
 
 
 def _layout(kind: Kind, most: int) -> str:
-    """The page of a task on Mechanical Turk, with a place for everything in the largest one."""
+    """Build Mechanical Turk's page of a task, with as many places as the largest task has."""
     places = range(1, most + 1)
     if kind == "contains":
         marks = [
@@ -252,18 +256,20 @@ def _layout(kind: Kind, most: int) -> str:
     return _asset(f"{kind}.html").replace("<!-- places -->", "\n".join(marks))
 
 
-def _mturk(kind: Kind, tasks: pl.DataFrame, told: pl.DataFrame, most: int) -> pl.DataFrame:
-    """A row a task, with what is told of labels, escaped; a smaller task leaves columns empty."""
+def _mturk(kind: Kind, tasks: pl.DataFrame, texts: pl.DataFrame, most: int) -> pl.DataFrame:
+    """Make one row a task, with its labels' escaped texts; smaller tasks leave blanks."""
     together = _group_by_task(tasks)
     sources = together["source"].list.eval(_escape_html(pl.element()))
     if kind == "contains":
-        of = pl.DataFrame({"label": together["label"].list.first()})
-        about = of.join(told, on="label", how="left", maintain_order="left").drop("label")
+        joined = pl.DataFrame({"label": together["label"].list.first()})
+        about = joined.join(texts, on="label", how="left", maintain_order="left").drop("label")
         return pl.DataFrame({"task": together["task"], **_columns("image", sources, most)}).hstack(
             about.get_columns()
         )
-    of = tasks.select("task", "label").join(told, on="label", how="left", maintain_order="left")
-    by_task = of.group_by("task", maintain_order=True).agg("name", "description")
+    joined = tasks.select("task", "label").join(
+        texts, on="label", how="left", maintain_order="left"
+    )
+    by_task = joined.group_by("task", maintain_order=True).agg("name", "description")
     return pl.DataFrame(
         {
             "task": together["task"],
@@ -275,27 +281,27 @@ def _mturk(kind: Kind, tasks: pl.DataFrame, told: pl.DataFrame, most: int) -> pl
 
 
 def _columns(name: str, lists: pl.Series, most: int) -> dict[str, pl.Series]:
-    """A list as columns name1, name2, ...; empty where it is shorter."""
+    """Spread a list over columns name1, name2, ...; empty where it is shorter."""
     return {
         f"{name}{n + 1}": lists.list.get(n, null_on_oob=True).fill_null("") for n in range(most)
     }
 
 
 def _escape_html(text: pl.Expr) -> pl.Expr:
-    """As `html.escape` does."""
+    """Escape texts as `html.escape` does."""
     return text.str.replace_many({letter: escape(letter) for letter in "&<>\"'"})
 
 
-def _page(collection: Collection, said: Said) -> str:
-    """The offline page, with all tasks in it."""
-    held: list[dict[str, Any]] = []
+def _page(collection: Collection, texts: Descriptions) -> str:
+    """Build the offline page, with all tasks in it."""
+    items: list[dict[str, Any]] = []
     for name, labels, sources in _iterate_tasks(collection.tasks):
         if collection.kind == "contains":
-            held.append({"task": name, "about": _about(said[labels[0]]), "images": sources})
+            items.append({"task": name, "about": _about(texts[labels[0]]), "images": sources})
         else:
-            about = [_about(said[label]) for label in labels]
-            held.append({"task": name, "image": sources[0], "labels": about})
-    text = json.dumps(held, ensure_ascii=False).replace("<", "\\u003c")
+            about = [_about(texts[label]) for label in labels]
+            items.append({"task": name, "image": sources[0], "labels": about})
+    text = json.dumps(items, ensure_ascii=False).replace("<", "\\u003c")
     page = _asset("page.html").replace("/* rounds */ 1", str(collection.rounds))
     return page.replace("/* tasks */ []", text)
 

@@ -1,4 +1,4 @@
-"""How far the classes of ImageNet are from each other in WordNet, and what it says of them.
+"""WordNet's descriptions of ImageNet's classes, and distances between them.
 
 wordnet.csv holds facts of WordNet 3.0 (wordnet.LICENSE.txt): of the 1,000 classes words and gloss,
 and of them and everything they are kinds of the hypernyms.
@@ -23,13 +23,13 @@ def _facts() -> pl.DataFrame:
 
 
 def descriptions() -> pl.DataFrame:
-    """What WordNet says of ImageNet's classes: `label` (the wnid), `name`, `description`."""
-    known = _facts().filter(pl.col("words").fill_null("") != "")
-    return known.select(label="wnid", name="words", description="gloss")
+    """Return WordNet's words for ImageNet's classes: `label` (wnid), `name`, `description`."""
+    described = _facts().filter(pl.col("words").fill_null("") != "")
+    return described.select(label="wnid", name="words", description="gloss")
 
 
 def has_synset(wnid: str) -> bool:
-    """Whether WordNet's facts are here."""
+    """Test whether the table has this synset."""
     return wnid in _places()
 
 
@@ -39,7 +39,7 @@ def _places() -> dict[str, int]:
 
 
 def distances(wnids: Sequence[str]) -> Ints:
-    """Steps from each to each along hypernyms, up and down: [K, K]."""
+    """Compute the steps between all pairs along hypernyms, up and down: [K, K]."""
     edges = _facts().select("wnid", pl.col("hypernyms").str.split(" ")).explode("hypernyms")
     edges = edges.filter(pl.col("hypernyms").fill_null("") != "")
     start, stop = (
@@ -48,6 +48,6 @@ def distances(wnids: Sequence[str]) -> Ints:
     )
     size = len(_places())
     graph = sparse.coo_array((np.ones(len(start)), (start, stop)), shape=(size, size)).tocsr()
-    at = [_places()[wnid] for wnid in wnids]
-    steps = csgraph.shortest_path(graph, directed=False, unweighted=True, indices=at)
-    return steps[:, at].astype(np.int64)
+    places = [_places()[wnid] for wnid in wnids]
+    steps = csgraph.shortest_path(graph, directed=False, unweighted=True, indices=places)
+    return steps[:, places].astype(np.int64)

@@ -11,10 +11,10 @@ from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, by_role
 from bayesrep.commands.output import LeftOut, emit, finding
 from bayesrep.errors import OptionError, StudyError, plain_text
-from bayesrep.studies.words import named_words, words_of
+from bayesrep.studies.vocabulary import named_words, words_of
 
 if TYPE_CHECKING:
-    from bayesrep.studies.contents import StudyContents
+    from bayesrep.studies.draft import StudyContents
 
 EXAMPLE = "counts.csv predictions.csv --reference v1 --replication v2"
 
@@ -98,7 +98,7 @@ def _check_folder(arguments: Namespace, path: Path) -> int:
 def _report_violations(
     arguments: Namespace, broken: Sequence[str], facts: Mapping[str, Any], where: str
 ) -> int:
-    from bayesrep.studies.shown import number
+    from bayesrep.studies.representation import number
 
     emit(arguments, "\n".join(map(plain_text, broken)), facts)
     return finding(f"{where}: {number(len(broken), 'fault')}")
@@ -127,7 +127,7 @@ def _of_study(path: Path) -> _Told:
 
 def _of_answers(path: Path) -> _Told:
     """Describe a folder of answers to which counts are still to be added."""
-    from bayesrep.studies.contents import StudyContents
+    from bayesrep.studies.draft import StudyContents
 
     contents = StudyContents.open(path)
     words = named_words(contents.provenance)

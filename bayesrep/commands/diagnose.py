@@ -7,7 +7,7 @@ import bayesrep
 from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, read_draws
 from bayesrep.commands.output import emit, finding
-from bayesrep.studies.words import words_of
+from bayesrep.studies.vocabulary import words_of
 
 EXAMPLE = "posterior.nc --study my-study"
 

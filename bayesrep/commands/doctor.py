@@ -28,7 +28,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.study_text import allowed_text
     from bayesrep.sources.doctor import examine_data
     from bayesrep.sources.evals.records import LogChoices
-    from bayesrep.studies.allows import supports_adjustment
+    from bayesrep.studies.capabilities import supports_adjustment
 
     metric, filters, scorer = (
         () if (name := getattr(arguments, option)) is None else (name,) for option in CHOICE_OPTIONS

@@ -8,7 +8,7 @@ from bayesrep.choices import BootstrapInterval
 from bayesrep.commands import shapes
 from bayesrep.commands.options import add_length, add_shared, given_options, keep_compiled, length
 from bayesrep.commands.output import emit_table, new_table
-from bayesrep.studies.words import words_of
+from bayesrep.studies.vocabulary import words_of
 
 EXAMPLE = "my-study --bootstrap 450"
 

@@ -25,11 +25,11 @@ from bayesrep.commands.options import SHARED_ARGUMENTS, add_shared, by_role, nam
 from bayesrep.commands.output import emit, new_folder
 from bayesrep.errors import OptionError, listing, plain_text
 from bayesrep.sources import READERS, STATEMENTS  # the parser asks for them
-from bayesrep.sources.sql import DIALECTS
-from bayesrep.studies.words import VOCABULARIES, named_words, vocabulary_of, words_of
+from bayesrep.sources.sql import SQL_DIALECTS
+from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, named_words, vocabulary_of, words_of
 
 if TYPE_CHECKING:
-    from bayesrep.studies.contents import StudyContents
+    from bayesrep.studies.draft import StudyContents
 
 EXAMPLE = "tables counts.csv predictions.csv --reference v1 --replication v2 --out my-study"
 SOURCE_READERS = {**READERS, **STATEMENTS}
@@ -140,7 +140,7 @@ def _add_own(option: Callable[..., None]) -> None:
     option("--name", help="name of the study (evals; tables: that of the folder)")
     option(
         "--words",
-        choices=tuple(VOCABULARIES),
+        choices=tuple(VOCABULARY_OF_NAME),
         help="images and classifiers, or items and models: what is printed of the study speaks of "
         "these (by default what the source speaks of)",
     )
@@ -154,7 +154,7 @@ def _add_own(option: Callable[..., None]) -> None:
     )
     option(
         "--dialect",
-        choices=tuple(DIALECTS),
+        choices=tuple(SQL_DIALECTS),
         help="print the one statement whose result is a study (sql)",
     )
     for table in ("annotations", "predictions"):
@@ -317,7 +317,7 @@ def _print_statement(
 ) -> int:
     """Print the statement for a database."""
     if arguments.dialect is None:
-        raise OptionError("sql-dialect-missing", choices=", ".join(DIALECTS))
+        raise OptionError("sql-dialect-missing", choices=", ".join(SQL_DIALECTS))
     # A statement is printed, nothing is written: options of files have no meaning here.
     frame = [name for name in FRAME_OPTIONS if getattr(arguments, name)]
     if foreign := [*frame, *(each for each in options if each not in signature(state).parameters)]:

@@ -17,7 +17,7 @@ from typing import Any
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import OptionError, plain_text
 from bayesrep.files.strict_json import replace_non_finite
-from bayesrep.studies.folder import ENTRIES, MANIFEST
+from bayesrep.studies.layout import MANIFEST_FILE, STUDY_ENTRIES
 
 DONE_STATUS = 0
 FINDING_STATUS = 1  # the command did its work, and what it found is bad; or the machine failed it
@@ -62,8 +62,8 @@ def new_file(path: Path, arguments: Namespace) -> None:
         if each.resolve() == place or (path.exists() and each.exists() and path.samefile(each)):
             raise OptionError("output-is-input", path=path)
         inside = each.is_dir() and path.exists() and place.is_relative_to(each.resolve())
-        if inside and (each / MANIFEST).is_file():
-            if place.relative_to(each.resolve()).parts[0] in ENTRIES:
+        if inside and (each / MANIFEST_FILE).is_file():
+            if place.relative_to(each.resolve()).parts[0] in STUDY_ENTRIES:
                 raise OptionError("output-is-input", path=path)
     _refuse_existing(path, arguments)
     if path.exists() and not path.is_file():

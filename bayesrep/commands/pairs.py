@@ -13,7 +13,7 @@ from bayesrep.commands.options import (
     read_fitted,
 )
 from bayesrep.commands.output import emit_table
-from bayesrep.studies.words import words_of
+from bayesrep.studies.vocabulary import words_of
 
 EXAMPLE = "my-study posterior.nc --between resnet50,vit_b16"
 

@@ -245,7 +245,7 @@ def _account(report: Any) -> str:
 
 
 def _facts(report: Any) -> dict[str, Any]:
-    from bayesrep.vision.stages import Stages
+    from bayesrep.vision.timing import Stages
 
     return {
         "failures": report.failures.to_dicts(),
@@ -272,7 +272,7 @@ def _join_tables(reports: Mapping[str, Any]) -> Any:
 
 
 def _write_results(arguments: Namespace, reports: Mapping[str, Any]) -> None:
-    from bayesrep.studies.folder import prediction_folder
+    from bayesrep.studies.layout import prediction_folder
     from bayesrep.vision import make_timm_table
 
     arguments.results.mkdir(parents=True, exist_ok=True)
@@ -305,11 +305,11 @@ def _classifiers(arguments: Namespace) -> list[str]:
 
 def _list_catalogs(arguments: Namespace) -> int:
     from bayesrep.report.table_format import columns
-    from bayesrep.vision.catalogs import CATALOGS, catalog_names, read_catalog
+    from bayesrep.vision.catalogs import CATALOG_TITLES, catalog_names, read_catalog
 
     parts: list[str] = []
     facts: dict[str, Any] = {}
-    for name, source in CATALOGS.items():
+    for name, source in CATALOG_TITLES.items():
         all_names, _ = catalog_names(name)
         entries = [
             (each, each.timm if each.timm in all_names else None) for each in read_catalog(name)

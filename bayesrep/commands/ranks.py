@@ -6,7 +6,7 @@ import bayesrep
 from bayesrep.commands import shapes
 from bayesrep.commands.options import add_length, add_shared, given_options, length, read_fitted
 from bayesrep.commands.output import emit_table
-from bayesrep.studies.words import words_of
+from bayesrep.studies.vocabulary import words_of
 
 EXAMPLE = "my-study posterior.nc"
 

@@ -36,7 +36,7 @@ from bayesrep.commands.output import (
     say,
 )
 from bayesrep.errors import BayesrepError, EstimateWarning, OptionError, plain_text, reason
-from bayesrep.files.seals import are_seals, digest_file, digest_value, find_broken, seal_files
+from bayesrep.files.digests import are_seals, digest_file, digest_value, find_broken, seal_files
 
 EXAMPLE = "counts.csv predictions.csv --reference v1 --replication v2 --out my-folder"
 

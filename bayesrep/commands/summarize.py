@@ -9,8 +9,8 @@ from bayesrep.commands import shapes
 from bayesrep.commands.options import add_length, add_shared, length, read_fitted
 from bayesrep.commands.output import emit_table
 from bayesrep.errors import plain_text
-from bayesrep.studies.shown import number
-from bayesrep.studies.words import words_of
+from bayesrep.studies.representation import number
+from bayesrep.studies.vocabulary import words_of
 
 if TYPE_CHECKING:
     import polars as pl

@@ -28,9 +28,9 @@ from bayesrep.numerics.estimands import (
     share_explained,
 )
 from bayesrep.numerics.settings import refuse_fork
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import Float, Floats
 
 QUANTITIES = ("bias_corrected_gap", "selection_gap", "share_explained", "slope", "intercept")

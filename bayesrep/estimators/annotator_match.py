@@ -14,7 +14,7 @@ import numpy as np
 
 from bayesrep.errors import OptionError
 from bayesrep.estimators.replicates import CellCounts, Replicates
-from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.validation import REQUIRED_ROLES
 
 SPARSE_SHARE = 0.01
 """Largest share of a data set's images that may be left out for too few annotators."""

@@ -130,7 +130,7 @@ def gaps_by_annotators(study: Study, *, bootstrap: int, seed: int) -> pl.DataFra
 
     Columns: annotators (n' = 1..n), gap, and its bootstrap's 95 % interval lower, upper.
     """
-    bounds.refuse_above("bootstrap", bootstrap, bounds.BOOTSTRAP)
+    bounds.refuse_above("bootstrap", bootstrap, bounds.MAX_BOOTSTRAP)
     statistics = SufficientStatistics.from_study(study)
     table = compare_annotators(statistics)
     gap = (pl.col("reference_accuracy") - pl.col("naive")).mean()

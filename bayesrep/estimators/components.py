@@ -16,9 +16,9 @@ from bayesrep.estimators.mixtures import (
 )
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.progress import progress_bar
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import Float, Floats
 
 

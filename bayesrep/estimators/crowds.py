@@ -29,9 +29,9 @@ from scipy import sparse
 
 from bayesrep.numerics.constants import SMALLEST_POSITIVE
 from bayesrep.studies.crowds import frequency_covariance, residuals_of
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import Cells
 from bayesrep.studies.study import Study
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import Float, Ints
 
 

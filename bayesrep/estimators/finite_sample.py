@@ -18,10 +18,10 @@ from bayesrep.estimators.annotator_match import take_annotated, usual_annotators
 from bayesrep.estimators.naive import matched_accuracy, thinned_counts
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.numerics.estimands import INTERVAL, Z_975
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.studies.subset_statistics import statistics_on
+from bayesrep.studies.validation import REQUIRED_ROLES
 
 N_REPLICATES, N_HALVES = 1000, 20
 

@@ -18,7 +18,7 @@ from bayesrep.estimators.replicates import CellCounts, Replicates
 from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.numerics.settings import own_settings
 from bayesrep.numerics.thinning import thin_correct, thinning_matrix
-from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import Bool, Float, Int, Ints
 
 EM_ROUNDS = 200  # from every random start; Newton's method follows

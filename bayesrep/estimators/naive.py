@@ -25,7 +25,7 @@ from bayesrep.estimators.annotator_match import AnnotatorMatch
 from bayesrep.estimators.estimator import Estimates, Estimator
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.numerics.thinning import thin_correct, thinning_matrix
-from bayesrep.studies.words import IMAGES, Words
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 from bayesrep.types import Bool, Float, Floats, Int
 
 
@@ -124,7 +124,7 @@ def forget_one_annotator(counts: ThinnedCounts) -> ThinnedCounts:
 
 
 def matched_accuracy(
-    counts: ThinnedCounts, words: Words = IMAGES
+    counts: ThinnedCounts, words: Words = IMAGE_WORDS
 ) -> Float[np.ndarray, "version classifier"]:
     """Compute equation 4 for every version; a warning says what had to be interpolated."""
     # p_ref(k' of n'), then a warning for the study itself, version 0.

@@ -25,7 +25,7 @@ from bayesrep.estimators.solve_rates import check_runs, fit_solve_rates
 from bayesrep.numerics.binomial import log_binomial
 from bayesrep.numerics.estimands import MEDIAN_AND_INTERVAL
 from bayesrep.numerics.solve_rates import SolveRates, log_counts
-from bayesrep.studies import rules
+from bayesrep.studies import validation
 from bayesrep.studies.selection import Selection, truncating
 from bayesrep.types import Float, Floats, Int, Ints
 
@@ -92,12 +92,12 @@ def _check_counts(
     size = np.size(selected)
     names = np.arange(size).astype(np.str_) if images is None else np.asarray(images)
     n_annotators = np.full(size, n_annotators) if np.ndim(n_annotators) == 0 else n_annotators
-    rules.raise_first(rules.image_violations("the counts", names))
-    rules.raise_first(rules.count_violations("the counts", names, selected, n_annotators))
+    validation.raise_first(validation.image_violations("the counts", names))
+    validation.raise_first(validation.count_violations("the counts", names, selected, n_annotators))
     k, n = np.asarray(selected).astype(np.int64), np.asarray(n_annotators).astype(np.int64)
     if rule is not None:
-        rules.raise_first(rule.violations("the counts", names, k, n))
-    rules.raise_first(rules.value_violations("the counts", k, n))
+        validation.raise_first(rule.violations("the counts", names, k, n))
+    validation.raise_first(validation.value_violations("the counts", k, n))
     if (n > MAX_ANSWERS).any():
         raise StudyError("too-many-answers-to-item", most=MAX_ANSWERS)
     return k, n

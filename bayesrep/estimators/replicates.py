@@ -15,10 +15,10 @@ from scipy import sparse
 
 from bayesrep.errors import EstimateWarning
 from bayesrep.estimators.crowds import WorkerBootstrap, shift_counts, with_adjacent_cells
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import Cells, SufficientStatistics
 from bayesrep.studies.study import AnnotatedSet, Study
-from bayesrep.studies.words import IMAGES, Words
+from bayesrep.studies.validation import REQUIRED_ROLES
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 from bayesrep.types import Float, Int
 
 _MAX_BATCH_REPLICATES = 64  # replicates resampled by one matrix product
@@ -93,7 +93,7 @@ class Replicates:
 
     reference: CellCounts
     replication: CellCounts
-    words: Words = IMAGES
+    words: Words = IMAGE_WORDS
 
     @classmethod
     def from_study(cls, study: Study | SufficientStatistics) -> "Replicates":

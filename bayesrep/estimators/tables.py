@@ -15,11 +15,11 @@ from bayesrep.estimators.annotator_match import AnnotatorMatch
 from bayesrep.estimators.estimator import Estimator
 from bayesrep.estimators.methods import METHODS
 from bayesrep.numerics.estimands import INTERVAL, Z_975, bias_corrected_gap, selection_gap
-from bayesrep.studies.rules import REQUIRED_ROLES
-from bayesrep.studies.shown import number
+from bayesrep.studies.representation import number
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import Words
+from bayesrep.studies.validation import REQUIRED_ROLES
+from bayesrep.studies.vocabulary import Words
 from bayesrep.types import Floats
 
 MIN_REPLICATES = 40

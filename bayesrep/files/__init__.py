@@ -1,1 +1,1 @@
-"""Formats of files, read so that a stranger's file does no harm; what is in them is for others."""
+"""Readers of file formats, which keep a stranger's file from doing harm."""

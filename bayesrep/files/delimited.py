@@ -1,10 +1,9 @@
 """Tables as spreadsheets and scripts write them: separators, encodings, compression.
 
-Every cell is text, as it is written: what looks like a number may be a name, and a reader asks for
-numbers where it means them. Text is read as UTF-8, with a mark or without, as UTF-16 and UTF-32
-with their marks, and, where it is none of these, as Windows-1252, which holds all of Latin-1 that
-can be printed; the last is warned of, since nothing in a file says so. Lines end in LF, CR LF or
-CR. What is compressed may not swell beyond `SWELLING`. Workbooks are for `workbooks`.
+Every cell is text, since digits may be a name: readers convert numbers if they need them. Text is
+read as UTF-8, with a mark or without, as UTF-16 and UTF-32 with marks, and otherwise, with a
+warning, as Windows-1252, which holds all printable characters of Latin-1. Lines end in LF, CR LF or
+CR. Compressed files may not expand beyond `MAX_EXPANSION`. `workbooks` reads workbooks.
 """
 
 import codecs
@@ -25,11 +24,11 @@ import polars as pl
 
 from bayesrep.errors import StudyError, TableWarning, Violation, plain_text, reason
 from bayesrep.files.names import normalize_name
-from bayesrep.files.places import Place
-from bayesrep.files.sheets import (
-    LARGEST_TEXT,
-    LINES_ABOVE,
-    SWELLING,
+from bayesrep.files.row_numbers import Place
+from bayesrep.files.text_table import (
+    MAX_EXPANSION,
+    MAX_LINES_ABOVE,
+    MAX_TEXT_BYTES,
     Rename,
     Sheet,
     describe_title,
@@ -40,10 +39,10 @@ from bayesrep.files.sheets import (
 )
 from bayesrep.files.workbooks import read_workbook
 
-SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-_CHUNK = 2**22
-_LONGEST_HEADER = 2**22
-_MARKS = {  # the longer ones first, since that of UTF-32 begins with that of UTF-16
+SEPARATOR_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_CHUNK_BYTES = 2**22
+_MAX_HEADER_BYTES = 2**22
+_ENCODING_MARKS = {  # the longer ones first, since that of UTF-32 begins with that of UTF-16
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -53,7 +52,7 @@ _MARKS = {  # the longer ones first, since that of UTF-32 begins with that of UT
 
 @dataclass(frozen=True)
 class _Header:
-    """The header of a text: names of the columns, and where it stands.
+    """The header of a text: names of the columns, and its position.
 
     `begin` and `end` are in bytes, `line` the number of its first line.
     """
@@ -66,7 +65,7 @@ class _Header:
 
 
 def read(file: Path, rename: Rename) -> list[Sheet]:
-    """Read every table of a file whose name ends in one of `TEXTUAL`; a text holds one.
+    """Read every table of a file whose name ends in one of `TEXT_ENDINGS`; a text holds one.
 
     Parameters
     ----------
@@ -103,7 +102,7 @@ def read(file: Path, rename: Rename) -> list[Sheet]:
 def scan(file: Path, rename: Rename) -> pl.LazyFrame:
     """Scan the one table of a file, of which not all need be in memory where it is plain UTF-8."""
     with open(file, "rb") as stream:
-        head = stream.read(_LONGEST_HEADER) + stream.readline()
+        head = stream.read(_MAX_HEADER_BYTES) + stream.readline()
         if file.suffix.lower() not in (".gz", ".xlsx") and _is_plain(head):
             header = _header(head, str(file), rename)
             first, _ = _first_record(head[header.end :], header.separator)
@@ -129,7 +128,7 @@ def read_lines(file: Path) -> list[str]:
 
 
 def _is_plain(lines: bytes) -> bool:
-    """Whether lines are UTF-8 text without zeros that does not end them in CR alone."""
+    """Test that lines are UTF-8 text without zeros or lone CR."""
     ends = b"\n" in lines or b"\r" not in lines
     return ends and b"\0" not in lines and _first_fault(lines) is None
 
@@ -138,14 +137,16 @@ def _contents(file: Path) -> bytes:
     """The bytes of a file, decompressed where its name says that it is compressed."""
     if file.suffix.lower() != ".gz":
         return file.read_bytes()
-    most = max(LARGEST_TEXT, SWELLING * file.stat().st_size)
+    most = max(MAX_TEXT_BYTES, MAX_EXPANSION * file.stat().st_size)
     try:
         with gzip.open(file) as stream:
             data = stream.read(most + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise StudyError("gzip-file-damaged", file=file, reason=reason(error)) from error
     if len(data) > most:
-        raise StudyError("compressed-text-too-large", file=file, most_bytes=most, ratio=SWELLING)
+        raise StudyError(
+            "compressed-text-too-large", file=file, most_bytes=most, ratio=MAX_EXPANSION
+        )
     return data
 
 
@@ -160,7 +161,7 @@ def _utf_8(data: bytes, where: str) -> bytes:
 def _decode_text(data: bytes, where: str) -> bytes:
     if data.startswith(codecs.BOM_UTF8):
         data = data[len(codecs.BOM_UTF8) :]
-    for mark, encoding in _MARKS.items():
+    for mark, encoding in _ENCODING_MARKS.items():
         if data.startswith(mark):
             try:
                 return data.decode(encoding).encode()
@@ -187,12 +188,12 @@ def _decode_text(data: bytes, where: str) -> bytes:
 
 
 def _first_fault(data: bytes) -> int | None:
-    """Where text stops being UTF-8, to within a chunk's decoding; None where it never does."""
+    """Find where text stops being UTF-8, to within a chunk's decoding; None if it never does."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     view, start = memoryview(data), 0
     try:
-        for start in range(0, len(data), _CHUNK):
-            decoder.decode(view[start : start + _CHUNK])
+        for start in range(0, len(data), _CHUNK_BYTES):
+            decoder.decode(view[start : start + _CHUNK_BYTES])
         decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         return min(start + error.start, len(data) - 1)
@@ -212,8 +213,10 @@ def _header(data: bytes, where: str, rename: Rename) -> _Header:
         if end < 0:
             raise StudyError("table-file-empty", where=where)
         begin, line = end + 1, line + 1
-    rest = data[begin : begin + _LONGEST_HEADER]
-    records = {each: _first_record(rest, each) for each in ([stated] if stated else SEPARATORS)}
+    rest = data[begin : begin + _MAX_HEADER_BYTES]
+    records = {
+        each: _first_record(rest, each) for each in ([stated] if stated else SEPARATOR_NAMES)
+    }
     separator = max(records, key=lambda each: len(records[each][0]))
     raw, length = records[separator]
     if not raw:
@@ -238,7 +241,7 @@ def _first_record(data: bytes, separator: str) -> tuple[list[str], int]:
 
 
 def _find_quote(rows: BinaryIO, separator: str) -> str | None:
-    """What encloses cells: a quote or nothing; None where rows are empty or irregular.
+    """Find the quote that encloses cells, if any; None if rows are empty or irregular.
 
     Quotes are regular where each encloses a whole cell, within one line, and those inside are
     doubled: then who counts quotes, as polars does, finds the same rows as who reads cells.
@@ -249,7 +252,7 @@ def _find_quote(rows: BinaryIO, separator: str) -> str | None:
     )
     blank = re.compile(rb"\n[\s%b]*\n" % re.escape(separator.encode()))
     quote, regular = "", True
-    for lines in iter(lambda: rows.read(_CHUNK) + rows.readline(), b""):
+    for lines in iter(lambda: rows.read(_CHUNK_BYTES) + rows.readline(), b""):
         padded = b"\n" + lines + b"\n"
         if not _is_plain(lines) or blank.search(padded, 0, len(padded) - 1):
             return None
@@ -287,7 +290,7 @@ def _parse_sheet(data: bytes, where: str, rename: Rename) -> Sheet:
 
 
 def _write_regular(data: bytes, header: _Header, where: str) -> bytes:
-    """The rows with regular quotes: one in a cell that begins with none is a part of it."""
+    """Rewrite rows with regular quotes: a quote inside an unquoted cell is part of its text."""
     lines = data[header.end :].decode().split("\n")
     rows = csv.reader((f"{line}\n" for line in lines), delimiter=header.separator, strict=True)
     written, begin, separators = io.StringIO(), 0, len(header.names) - 1
@@ -304,12 +307,12 @@ def _write_regular(data: bytes, header: _Header, where: str) -> bytes:
             writer.writerow(row)
             begin = rows.line_num
     except csv.Error as error:
-        told, record = str(error), lines[begin : rows.line_num]
+        message, record = str(error), lines[begin : rows.line_num]
         rule: LiteralString = "stray-quote"
         is_quote = _are_rows(record, header.separator, separators, is_spaced=is_spaced)
-        if told.startswith("new-line character") and not is_quote:
+        if message.startswith("new-line character") and not is_quote:
             rule = "line-end-within-row"
-        elif told.startswith("field larger") and not is_quote:
+        elif message.startswith("field larger") and not is_quote:
             rule = "table-cell-too-long"
         text = plain_text(lines[begin].strip()[:60])
         raise StudyError(rule, where=where, line=first + begin, beginning=text) from error
@@ -317,7 +320,7 @@ def _write_regular(data: bytes, header: _Header, where: str) -> bytes:
 
 
 def _are_rows(lines: Sequence[str], separator: str, separators: int, *, is_spaced: bool) -> bool:
-    """Whether lines that a quote makes one are rows by themselves: then it is astray.
+    """Test whether lines that a quote joins are rows by themselves: then the quote is stray.
 
     A comma of prose is followed by a blank, one between cells is not unless the header's are; a row
     may lack its last cell. Most of a row is in its first line, its last, or one that ends a cell.
@@ -336,7 +339,7 @@ def _are_rows(lines: Sequence[str], separator: str, separators: int, *, is_space
 def _describe_long_row(row: list[str], header: _Header, where: str, line: int) -> Violation:
     """In one line, why a row holds more values than there are columns."""
     width, separator = len(header.names), header.separator
-    if width == 1 and line <= header.line + LINES_ABOVE and not has_number(row):
+    if width == 1 and line <= header.line + MAX_LINES_ABOVE and not has_number(row):
         return describe_title(where, line, header.names[0], header.line)
     facts = {
         "where": where,
@@ -345,7 +348,7 @@ def _describe_long_row(row: list[str], header: _Header, where: str, line: int) -
         "columns": width,
         "beginning": plain_text(separator.join(row)[:60]),
     }
-    kind = SEPARATORS.get(separator, repr(separator))
+    kind = SEPARATOR_NAMES.get(separator, repr(separator))
     if separator == ",":
         broken = Violation("too-many-values-between-commas", **facts)
     else:

@@ -1,4 +1,4 @@
-"""Folders that are written whole: what somebody else put there is never removed with them."""
+"""Folders that are replaced whole, without ever removing somebody else's files."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,6 @@
-"""What a name is: text without blanks around it, in Unicode's composed form (NFC).
+"""Normalized names: text without blanks around it, in Unicode's composed form (NFC).
 
-Blanks are what separates words and what nobody sees: spaces, line ends, zero-width characters,
-byte-order marks.
+Blanks are spaces, line ends, zero-width characters and byte-order marks.
 
 Names of images, labels, classifiers, annotators, items and data sets come out of every kind of
 file through here, so that one that is written twice is the same in every reader. Nothing else of a
@@ -16,16 +15,18 @@ import polars as pl
 
 from bayesrep.errors import TableWarning, listing
 
-_INVISIBLE = "\u00ad\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
-BLANKS = "".join(filter(str.isspace, map(chr, range(0x3001)))) + _INVISIBLE
-_CHANGEABLE = "[^ -~]|^ | $"  # not printed by ASCII, or with a blank at an end
+_INVISIBLE_CHARACTERS = (
+    "\u00ad\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
+)
+BLANK_CHARACTERS = "".join(filter(str.isspace, map(chr, range(0x3001)))) + _INVISIBLE_CHARACTERS
+_CHANGEABLE_PATTERN = "[^ -~]|^ | $"  # not printed by ASCII, or with a blank at an end
 _Column = TypeVar("_Column", pl.Series, pl.Expr)
 _Frame = TypeVar("_Frame", pl.DataFrame, pl.LazyFrame)
 
 
 def normalize_name(name: str) -> str:
     """A name as every reader has it."""
-    return unicodedata.normalize("NFC", name).strip(BLANKS)
+    return unicodedata.normalize("NFC", name).strip(BLANK_CHARACTERS)
 
 
 def normalize_names(column: _Column) -> _Column:
@@ -47,28 +48,28 @@ def normalize_names(column: _Column) -> _Column:
 
 def _normalize_texts(column: pl.Series) -> pl.Series:
     """Normalize the few texts of a column that can change: most are ASCII, which takes no time."""
-    places = column.str.contains(_CHANGEABLE).fill_null(value=False).arg_true()
+    places = column.str.contains(_CHANGEABLE_PATTERN).fill_null(value=False).arg_true()
     if not len(places):
         return column
-    texts = column.gather(places).str.normalize("NFC").str.strip_chars(BLANKS)
+    texts = column.gather(places).str.normalize("NFC").str.strip_chars(BLANK_CHARACTERS)
     return column.clone().scatter(places, texts)
 
 
 def normalize_floats(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    """A column of names that are floats: whole numbers, where all of them are, without decimals.
+    """Convert a column of float names to text, without decimals if all are whole numbers.
 
-    What four bytes do not tell apart is written as spreadsheets shorten numbers: `1.6777216e+07`.
+    Floats too large to be exact are written as spreadsheets shorten numbers: `1.6777216e+07`.
     """
     exact = 2**24 if dtype == pl.Float32 else 2**53
-    known = column.fill_nan(None).cast(pl.Float64)
-    whole = ((known == known.floor()) & (known.abs() < exact)).all()
-    without = known.cast(pl.Int64, strict=False).cast(pl.String)
+    values = column.fill_nan(None).cast(pl.Float64)
+    whole = ((values == values.floor()) & (values.abs() < exact)).all()
+    without = values.cast(pl.Int64, strict=False).cast(pl.String)
     written = column.cast(pl.String)
     if dtype == pl.Float32:
-        power = known.abs().log10().floor()
-        digits, zeros = (known / 10**power).cast(pl.String), power.cast(pl.Int64, strict=False)
+        power = values.abs().log10().floor()
+        digits, zeros = (values / 10**power).cast(pl.String), power.cast(pl.Int64, strict=False)
         short = pl.concat_str(digits, pl.lit("e+"), zeros.cast(pl.String).str.zfill(2))
-        written = pl.when(known.abs() >= exact).then(short).otherwise(written)
+        written = pl.when(values.abs() >= exact).then(short).otherwise(written)
     return pl.when(whole).then(without).otherwise(written)
 
 
@@ -89,11 +90,11 @@ def warn_of_shortened(names: pl.Series, where: object) -> None:
 
 
 def warn_of_numbers(names: pl.Series, where: object) -> None:
-    """The same, and which are a whole number with and without decimals, as of two files."""
+    """Warn of shortened numbers, and of whole numbers with and without decimals."""
     warn_of_shortened(names, where)
     texts = names.cast(pl.String).unique().sort()
-    if len(alike := texts.filter(texts.str.replace(r"^(\d+)\.0+$", "$1").is_duplicated())):
-        text = f"{where}: {listing(alike, names.name)}: one number in several forms is several"
+    if len(repeated := texts.filter(texts.str.replace(r"^(\d+)\.0+$", "$1").is_duplicated())):
+        text = f"{where}: {listing(repeated, names.name)}: one number in several forms is several"
         warnings.warn(TableWarning(f"{text} names; write it in one"), stacklevel=3)
 
 

@@ -17,18 +17,21 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import Violation, reason
 
-_MARK = b"bayesrep.sha256:"
-_TRAILER = len(_MARK) + 64 + len(_MARK)  # marks on both sides: one that is damaged is still a seal
-_PART = 2**20
-_ALWAYS, _RATIO = 2**26, 1100  # memory may be so many bytes, or times the file's (gzip's most)
-_DEPTH = 3
+_TRAILER_MARK = b"bayesrep.sha256:"
+_TRAILER_BYTES = 2 * len(_TRAILER_MARK) + 64  # marks on both sides, to detect a damaged seal
+_PART_BYTES = 2**20
+_MIN_MEMORY, _MAX_RATIO = (
+    2**26,
+    1100,
+)  # bytes of memory: at least, or times the file's (gzip's most)
+_MAX_LEVELS = 3
 # What would make a reader compute values, or look elsewhere for them.
-_DECODED = frozenset(
+_DECODED_ATTRIBUTES = frozenset(
     {"units", "calendar", "scale_factor", "add_offset", "missing_value", "bounds"}
     | {"grid_mapping", "compress", "_Unsigned", "_Encoding", "cell_measures", "ancillary_variables"}
 )
 
-_OF_HDF5 = frozenset(
+_HDF5_ATTRIBUTES = frozenset(
     {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates"}
     | {"_NCProperties", "_nc3_strict"}
 )
@@ -55,19 +58,12 @@ class Variable:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """A group of a file, as xarray's data sets are, whose import takes half a second.
+    """A group of a file, like a data set of xarray, whose import takes half a second."""
 
-    Attributes
-    ----------
-    data_vars, coords
-        What is known along dimensions, and what names the places along them.
-    attrs
-        What is told beside.
-    """
-
+    # data_vars, coords: variables along dimensions, and the coordinates of the dimensions
     data_vars: Mapping[str, Variable]
     coords: Mapping[str, Variable]
-    attrs: Mapping[str, Any]
+    attrs: Mapping[str, Any]  # attributes
 
     def __post_init__(self) -> None:
         for name, each in (*self.data_vars.items(), *self.coords.items()):
@@ -97,7 +93,7 @@ class Group:
         return Group(data_vars, coords, self.attrs)
 
     def __contains__(self, name: object) -> bool:
-        """Whether there is such a variable or coordinate."""
+        """Test whether there is such a variable or coordinate."""
         return name in self.data_vars or name in self.coords
 
     @cached_property
@@ -111,7 +107,7 @@ def seal(file: Path) -> None:
     """Append the digest of a file to it."""
     digest = _digest(file, file.stat().st_size)
     with open(file, "ab") as stream:
-        stream.write(_MARK + digest + _MARK)
+        stream.write(_TRAILER_MARK + digest + _TRAILER_MARK)
 
 
 def examine(file: str, where: str) -> Violation | None:
@@ -151,24 +147,24 @@ def _groups(h5py: Any, opened: Any) -> dict[str, Any]:
 
 
 def _read_group(h5py: Any, group: Any) -> Group:
-    """A group as netCDF has it: which variables are coordinates is told in attributes."""
+    """Read a group by netCDF's conventions, whose attributes list the coordinates."""
     attributes = _attributes(h5py, group)
-    told, variables = [attributes.pop("coordinates", "")], dict[str, Variable]()
+    coordinate_texts, variables = [attributes.pop("coordinates", "")], dict[str, Variable]()
     for name, item in group.items():
         if not isinstance(item, h5py.Dataset) or _read_text(item, "NAME").startswith(
             _ONLY_A_DIMENSION
         ):
             continue
-        beside = _attributes(h5py, item)
+        item_attributes = _attributes(h5py, item)
         texts = h5py.check_string_dtype(item.dtype) is not None
         values = item.asstr(errors="surrogateescape")[...] if texts else item[...]
         own = _read_text(item, "CLASS") == "DIMENSION_SCALE" and item.ndim == 1
         dims = (name,) if own else tuple(each[0].name.rpartition("/")[2] for each in item.dims)
-        told.append(beside.pop("coordinates", ""))
+        coordinate_texts.append(item_attributes.pop("coordinates", ""))
         variables[name] = Variable(
-            dims, values.astype(bool) if beside.get("dtype") == "bool" else values
+            dims, values.astype(bool) if item_attributes.get("dtype") == "bool" else values
         )
-    named = {name for text in told for name in str(text).split()}
+    named = {name for text in coordinate_texts for name in str(text).split()}
     along = {name: each for name, each in variables.items() if name in named or name in each.dims}
     rest = {name: each for name, each in variables.items() if name not in along}
     return Group(rest, along, attributes)
@@ -181,10 +177,10 @@ def _read_text(item: Any, name: str) -> str:
 
 
 def _attributes(h5py: Any, holder: Any) -> dict[str, Any]:
-    """What was written beside a variable or a group, numbers as Python's."""
-    found: dict[str, Any] = {}
+    """Read the attributes of a variable or a group, numbers as Python's."""
+    attributes: dict[str, Any] = {}
     for name, value in holder.attrs.items():
-        if name in _OF_HDF5:
+        if name in _HDF5_ATTRIBUTES:
             continue
         if isinstance(value, h5py.Empty):
             value = ""
@@ -192,12 +188,12 @@ def _attributes(h5py: Any, holder: Any) -> dict[str, Any]:
             value = value.decode("utf-8", "surrogateescape")
         elif isinstance(value, np.ndarray | np.generic) and value.size == 1:
             value = value.item()
-        found[name] = value
-    return found
+        attributes[name] = value
+    return attributes
 
 
 def describe_foreign_file(strange: Violation, where: object) -> Violation:
-    """What is wrong with a file that should hold a posterior, in a whole sentence."""
+    """Complete the violation of a file that should hold a posterior."""
     sentence = f"{where} is not a posterior of bayesrep: {strange}; restore it or fit again"
     return strange.reword(sentence)
 
@@ -205,28 +201,32 @@ def describe_foreign_file(strange: Violation, where: object) -> Violation:
 def _broken_seal(path: Path, where: str) -> Violation | None:
     size = path.stat().st_size
     with open(path, "rb") as stream:
-        stream.seek(max(0, size - _TRAILER - len(_MARK)))
+        stream.seek(max(0, size - _TRAILER_BYTES - len(_TRAILER_MARK)))
         end = stream.read()
-    if _MARK not in end:
+    if _TRAILER_MARK not in end:
         return None
-    whole = end[-_TRAILER:].startswith(_MARK) and end.endswith(_MARK)
-    if whole and _digest(path, size - _TRAILER) == end[-_TRAILER:][len(_MARK) : -len(_MARK)]:
+    whole = end[-_TRAILER_BYTES:].startswith(_TRAILER_MARK) and end.endswith(_TRAILER_MARK)
+    if (
+        whole
+        and _digest(path, size - _TRAILER_BYTES)
+        == end[-_TRAILER_BYTES:][len(_TRAILER_MARK) : -len(_TRAILER_MARK)]
+    ):
         return None
     return Violation("posterior-file-altered", where=where)
 
 
 def _digest(path: Path, size: int) -> bytes:
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     with open(path, "rb") as stream:
-        for start in range(0, size, _PART):
-            made.update(stream.read(min(_PART, size - start)))
-    return made.hexdigest().encode()
+        for start in range(0, size, _PART_BYTES):
+            digest.update(stream.read(min(_PART_BYTES, size - start)))
+    return digest.hexdigest().encode()
 
 
 def _foreign_parts(h5py: Any, opened: Any, size: int) -> Iterator[Violation]:
-    """Yield what none of our files has; every link is looked at before it is followed."""
-    held, groups = 0, [("", opened)]
-    for _ in range(_DEPTH):
+    """Yield parts that none of our files has; every link is checked before it is followed."""
+    total, groups = 0, [("", opened)]
+    for _ in range(_MAX_LEVELS):
         below: list[tuple[str, Any]] = []
         for path, group in groups:
             for name in group:
@@ -239,12 +239,14 @@ def _foreign_parts(h5py: Any, opened: Any, size: int) -> Iterator[Violation]:
                     below.append((place, item))
                 elif isinstance(item, h5py.Dataset):
                     yield from _strange_variable(item, place)
-                    held += math.prod(item.shape or ()) * item.dtype.itemsize
+                    total += math.prod(item.shape or ()) * item.dtype.itemsize
         groups = below
     if groups:
         yield Violation("posterior-groups-nested")
-    if held > max(_ALWAYS, _RATIO * size):
-        yield Violation("posterior-file-implausibly-large", gigabytes=held / 2**30, file_bytes=size)
+    if total > max(_MIN_MEMORY, _MAX_RATIO * size):
+        yield Violation(
+            "posterior-file-implausibly-large", gigabytes=total / 2**30, file_bytes=size
+        )
 
 
 def _strange_variable(item: Any, place: str) -> Iterator[Violation]:
@@ -255,8 +257,8 @@ def _strange_variable(item: Any, place: str) -> Iterator[Violation]:
     elif item.dtype.kind not in "biufSO" or item.dtype.itemsize > 8:
         # Dimensions without values are 16 zero bytes wide in some versions; texts are objects.
         yield Violation("posterior-variable-type-unknown", place=place, dtype=item.dtype)
-    elif found := sorted(_DECODED & set(item.attrs)) or _strange_fill(item):
-        yield Violation("posterior-variable-attribute-foreign", place=place, attribute=found[0])
+    elif foreign := sorted(_DECODED_ATTRIBUTES & set(item.attrs)) or _strange_fill(item):
+        yield Violation("posterior-variable-attribute-foreign", place=place, attribute=foreign[0])
 
 
 def _strange_fill(item: Any) -> list[str]:

@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 # As NumPy writes it, "L" after lengths by Python 2: a plain type, never a record or a sub-array.
-_HEADER = re.compile(
+_HEADER_PATTERN = re.compile(
     r"\{'descr': '([<>|=]?[?biufcSUOmM]\d{0,9}(?:\[\d{0,9}[A-Za-z]{1,2}\])?)', "
     r"'fortran_order': (True|False), 'shape': \(((?:\d{1,18}L?, ?)*(?:\d{1,18}L?)?)\),? ?\}\s*"
 )
-_LENGTH = {1: 2, 2: 4, 3: 4}  # bytes that say how long the header is, by version of the format
-_LONGEST = 10_000
+_LENGTH_BYTES = {1: 2, 2: 4, 3: 4}  # bytes of the header's length, by version of the format
+_HEADER_LIMIT = 10_000
 
 
 class Header(NamedTuple):
-    """What the file says of its array."""
+    """Shape, order and type of the file's array."""
 
     shape: tuple[int, ...]
     fortran: bool
@@ -38,14 +38,14 @@ def read_header(stream: IO[bytes]) -> Header:
     start = stream.read(8)
     if len(start) < 8 or start[:6] != b"\x93NUMPY":
         raise ValueError("it does not begin as NumPy's files do")
-    if start[6] not in _LENGTH:
+    if start[6] not in _LENGTH_BYTES:
         raise ValueError(f".npy format {start[6]}.{start[7]} is unknown; save the array anew")
-    length = int.from_bytes(stream.read(_LENGTH[start[6]]), "little")
-    text = stream.read(length).decode("latin-1") if length <= _LONGEST else ""
-    found = _HEADER.fullmatch(text)
-    if found is None:
+    length = int.from_bytes(stream.read(_LENGTH_BYTES[start[6]]), "little")
+    text = stream.read(length).decode("latin-1") if length <= _HEADER_LIMIT else ""
+    match = _HEADER_PATTERN.fullmatch(text)
+    if match is None:
         raise ValueError("its header is not that of a plain array")
-    kind, fortran, lengths = found.groups()
+    kind, fortran, lengths = match.groups()
     try:
         dtype = np.dtype(kind)
     except (TypeError, ValueError, OverflowError):
@@ -62,18 +62,20 @@ def read(stream: IO[bytes], size: int) -> NDArray[Any]:
     stream
         At the beginning of the file.
     size
-        Bytes of the whole file, which the header has to be right about: else a ValueError.
+        Bytes of the whole file, which must agree with the header: else a ValueError.
     """
     header = read_header(stream)
     if header.dtype.hasobject:
         raise ValueError("it holds Python objects")
-    held = size - stream.tell()
-    if header.size * header.dtype.itemsize != held:
-        raise ValueError(f"its header speaks of {list(header.shape)} values, it has {held:,} bytes")
-    data = bytearray(stream.read(held))  # an array that can be written to, as NumPy's own
-    if len(data) != held:
+    length = size - stream.tell()
+    if header.size * header.dtype.itemsize != length:
+        raise ValueError(
+            f"its header speaks of {list(header.shape)} values, it has {length:,} bytes"
+        )
+    data = bytearray(stream.read(length))  # an array that can be written to, as NumPy's own
+    if len(data) != length:
         raise ValueError("it ends too early")
     if stream.read(1):  # also where the archives of arrays compare their checksums
         raise ValueError("it goes on after its end")
-    flat = np.frombuffer(data, header.dtype) if held else np.empty(header.size, header.dtype)
+    flat = np.frombuffer(data, header.dtype) if length else np.empty(header.size, header.dtype)
     return flat.reshape(header.shape, order="F" if header.fortran else "C")

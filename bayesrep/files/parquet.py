@@ -1,9 +1,8 @@
-"""Parquet files, ours and strangers': the one place where they are read and written.
+"""Read and write Parquet files, ours and strangers'.
 
-What is read is a plain table: text, whole numbers, floats, true and false. A file that we write
-holds its own SHA-256 in its metadata, under `SEAL`; the digest is that of the file with zeros in
-the digest's place. A file that does not fit its digest was changed after it was written, and is
-refused. Tables that other programs wrote have none, and there is nothing to compare them with.
+Tables are plain: text, whole numbers, floats, true and false. Our own files hold their SHA-256 in
+their metadata, under `SEAL_KEY`, computed with zeros in its place. A file that does not fit its
+digest was changed, and is refused. Other programs' tables have none.
 """
 
 import hashlib
@@ -16,15 +15,26 @@ import polars as pl
 
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import StudyError, Violation, listing, reason
-from bayesrep.files import strict_json, trial
+from bayesrep.files import sandbox, strict_json
 
-SEAL = "bayesrep.sha256"
-_MARK = f"{SEAL}:".encode()  # before the digest: a seal of which a part is damaged is still one
-_BLANK = b"0" * 64
-_WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
-_PLAIN = (*_WHOLE, pl.Float32, pl.Float64, pl.Boolean, pl.String, pl.Categorical, pl.Enum)
-TOGETHER = 32  # files are read at once: a few million rows at most
-_ALWAYS, _RATIO = 2**26, 1000  # a table may take so many bytes, or so many times those of its file
+SEAL_KEY = "bayesrep.sha256"
+_SEAL_MARK = f"{SEAL_KEY}:".encode()  # before the digest: a damaged seal is still recognised
+_BLANK_DIGEST = b"0" * 64
+_INTEGER_TYPES = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
+_PLAIN_TYPES = (
+    *_INTEGER_TYPES,
+    pl.Float32,
+    pl.Float64,
+    pl.Boolean,
+    pl.String,
+    pl.Categorical,
+    pl.Enum,
+)
+MAX_FILES_TOGETHER = 32  # files are read at once: a few million rows at most
+_FREE_BYTES, _MEMORY_RATIO = (
+    2**26,
+    1000,
+)  # bytes of a table in memory: at least, or times its file's
 
 
 def read(
@@ -50,7 +60,7 @@ def read(
     if not file.is_file():
         raise StudyError("parquet-file-missing", where=where)
     more = None if further is None else list(further)
-    if (line := trial.fault(examine, file, where, list(columns), more)) is not None:
+    if (line := sandbox.fault(examine, file, where, list(columns), more)) is not None:
         raise StudyError(line)
     try:
         return _table(file, columns, further)
@@ -62,8 +72,8 @@ def read_each(
     files: Sequence[tuple[Path, str]], columns: Collection[str], *, further: Collection[str]
 ) -> Iterator[pl.DataFrame | Violation]:
     """Read tables as `read` does, or say what is wrong with one; files that are alike together."""
-    for start in range(0, len(files), TOGETHER):
-        some = files[start : start + TOGETHER]
+    for start in range(0, len(files), MAX_FILES_TOGETHER):
+        some = files[start : start + MAX_FILES_TOGETHER]
         tables = _read_together([file for file, _ in some], columns, further)
         if tables is not None:
             yield from tables
@@ -78,15 +88,18 @@ def read_each(
 def _read_together(
     files: Sequence[Path], columns: Collection[str], further: Collection[str]
 ) -> list[pl.DataFrame] | None:
-    """Tables that are alike, in one go; None where they are not, or should not be read."""
+    """Read tables of one schema together; None if they differ, or should not be read."""
     if len(files) < 2 or not all(file.is_file() for file in files):
         return None
     names = [str(file.absolute()) for file in files]
-    asked = list(columns), list(further)
-    if trial.fault(examine_together, names[0], "", names, *asked, beside=names[1:]) is not None:
+    names_asked = list(columns), list(further)
+    if (
+        sandbox.fault(examine_together, names[0], "", names, *names_asked, beside=names[1:])
+        is not None
+    ):
         return None
     try:
-        return _tables(names, *asked)
+        return _tables(names, *names_asked)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         return None
 
@@ -134,11 +147,13 @@ def _tables(
 def write(table: pl.DataFrame, file: Path, facts: Mapping[str, str] | None = None) -> None:
     """Write a table, sealed and whole, in place of what is there; `facts` go into its metadata."""
     stream = io.BytesIO()
-    table.write_parquet(stream, metadata={**(facts or {}), SEAL: (_MARK + _BLANK).decode()})
-    before, after = stream.getvalue().rsplit(_MARK + _BLANK, 1)
+    table.write_parquet(
+        stream, metadata={**(facts or {}), SEAL_KEY: (_SEAL_MARK + _BLANK_DIGEST).decode()}
+    )
+    before, after = stream.getvalue().rsplit(_SEAL_MARK + _BLANK_DIGEST, 1)
     digest = _digest(before, after)
     with replaced_file(file) as partial, open(partial, "wb") as target:
-        target.writelines((before, _MARK, digest, after))
+        target.writelines((before, _SEAL_MARK, digest, after))
 
 
 def examine(
@@ -168,10 +183,10 @@ def examine(
 
 
 def index_names(metadata: Mapping[Any, Any]) -> list[str]:
-    """The columns that are a data frame's index, as pandas says in the metadata of its tables."""
+    """List the columns of a data frame's index, from pandas' metadata."""
     try:
-        told = strict_json.parse(metadata.get("pandas") or metadata[b"pandas"].decode())
-        return [name for name in told["index_columns"] if isinstance(name, str)]
+        described = strict_json.parse(metadata.get("pandas") or metadata[b"pandas"].decode())
+        return [name for name in described["index_columns"] if isinstance(name, str)]
     except (KeyError, TypeError, ValueError):
         return []
 
@@ -198,31 +213,31 @@ def too_wide(table: pl.DataFrame, size: int, where: str) -> Violation | None:
 
 
 def _allowed_bytes(size: int) -> int:
-    """How many bytes of memory a file of some size may take."""
-    return max(_ALWAYS, _RATIO * size)
+    """Bound the bytes of memory for a file of some size."""
+    return max(_FREE_BYTES, _MEMORY_RATIO * size)
 
 
 def _table(file: Path, columns: Collection[str], further: Collection[str] | None) -> pl.DataFrame:
     if further is None:
         return pl.read_parquet(file, glob=False)
     schema = pl.read_parquet_schema(file)
-    wanted = dict.fromkeys((*columns, *(name for name in further if name in schema)))
-    found = {name: each for name in wanted if (each := _column(name, schema)) is not None}
-    read = dict.fromkeys(name if name in schema else name.split(".")[0] for name in found)
+    names = dict.fromkeys((*columns, *(name for name in further if name in schema)))
+    expressions = {name: each for name in names if (each := _column(name, schema)) is not None}
+    read = dict.fromkeys(name if name in schema else name.split(".")[0] for name in expressions)
     table = pl.read_parquet(file, columns=list(read), glob=False)
-    return table if list(read) == list(found) else table.select(**found)
+    return table if list(read) == list(expressions) else table.select(**expressions)
 
 
 def _column(name: str, schema: Mapping[str, pl.DataType]) -> pl.Expr | None:
-    """A column, or a field of one; None where there is none."""
+    """Select a column, or a field of one; None if there is none."""
     if name in schema:
         return pl.col(name)
     first, *fields = name.split(".")
-    kind, found = schema.get(first), pl.col(first)
+    kind, expression = schema.get(first), pl.col(first)
     for field in fields:
         inner = dict(kind) if isinstance(kind, pl.Struct) else {}
-        kind, found = inner.get(field), found.struct.field(field)
-    return None if kind is None else found
+        kind, expression = inner.get(field), expression.struct.field(field)
+    return None if kind is None else expression
 
 
 def _unreadable(where: str, error: BaseException) -> Violation:
@@ -233,23 +248,25 @@ def strange_type(table: pl.DataFrame, columns: Collection[str], where: str) -> V
     """Say which column is of a type that no table here has; `columns` are those needed."""
     for name, kind in table.schema.items():
         # A column without any value has no type, and says nothing where it is not needed.
-        if not isinstance(kind, _PLAIN) and not (isinstance(kind, pl.Null) and name not in columns):
+        if not isinstance(kind, _PLAIN_TYPES) and not (
+            isinstance(kind, pl.Null) and name not in columns
+        ):
             return Violation("column-type-unknown", where=where, column=name, dtype=kind)
     return None
 
 
 def _broken_seal(file: str, where: str) -> Violation | None:
     contents = Path(file).read_bytes()
-    if SEAL.encode() not in contents:
+    if SEAL_KEY.encode() not in contents:
         return None
-    before, mark, rest = contents.rpartition(_MARK)
-    if mark and _digest(before, rest[len(_BLANK) :]) == rest[: len(_BLANK)]:
+    before, mark, rest = contents.rpartition(_SEAL_MARK)
+    if mark and _digest(before, rest[len(_BLANK_DIGEST) :]) == rest[: len(_BLANK_DIGEST)]:
         return None
-    return Violation("parquet-file-altered", where=where, metadata_entry=SEAL)
+    return Violation("parquet-file-altered", where=where, metadata_entry=SEAL_KEY)
 
 
 def _digest(before: bytes, after: bytes) -> bytes:
-    made = hashlib.sha256(before)
-    for part in (_MARK, _BLANK, after):
-        made.update(part)
-    return made.hexdigest().encode()
+    digest = hashlib.sha256(before)
+    for part in (_SEAL_MARK, _BLANK_DIGEST, after):
+        digest.update(part)
+    return digest.hexdigest().encode()

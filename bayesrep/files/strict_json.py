@@ -1,6 +1,6 @@
-"""JSON and TOML from files: of bounded size and depth, each key once, only finite numbers.
+"""Strict JSON and TOML: of bounded size and depth, each key once, only finite numbers.
 
-Of our own values, `replace_non_finite` leaves nothing in it that JSON does not know.
+For our own values, `replace_non_finite` replaces numbers that JSON lacks.
 """
 
 import gc
@@ -15,11 +15,11 @@ from typing import Any
 
 from bayesrep.errors import StudyError, reason
 
-DEPTH = 100
-BYTES = 2**26  # what is parsed takes up to thirty times as much memory
-TOML_CHARACTERS = 1_000_000
-BITS = 128  # of a whole number: seeds may have so many
-_MANY = 2**20  # characters that may hold so many lists that collecting takes most of the time
+MAX_DEPTH = 100
+MAX_BYTES = 2**26  # parsed values take up to thirty times as much memory
+MAX_TOML_CHARACTERS = 1_000_000
+MAX_INTEGER_BITS = 128  # of a whole number, such as a seed
+_MANY_CHARACTERS = 2**20  # longer texts may hold lists that slow garbage collection
 
 
 def replace_non_finite(value: Any) -> Any:
@@ -47,32 +47,32 @@ def parse(text: str) -> Any:
             for each in _values(value):
                 _check(each)
     except RecursionError:
-        raise ValueError(_DEEP) from None
+        raise ValueError(_DEPTH_MESSAGE) from None
     return value
 
 
 def parse_toml(text: str) -> dict[str, Any]:
     """The same of a text in TOML; Python takes long for keys of many parts."""
-    if len(text) > TOML_CHARACTERS:
-        raise ValueError(f"more than {TOML_CHARACTERS:,} characters")
+    if len(text) > MAX_TOML_CHARACTERS:
+        raise ValueError(f"more than {MAX_TOML_CHARACTERS:,} characters")
     parts = (key.replace("..", "").count(".") for key in re.split("[\n=,#]", text))
-    if max(parts) > DEPTH:
-        raise ValueError(_DEEP)
+    if max(parts) > MAX_DEPTH:
+        raise ValueError(_DEPTH_MESSAGE)
     try:
         value = tomllib.loads(text)
     except RecursionError:
-        raise ValueError(_DEEP) from None
+        raise ValueError(_DEPTH_MESSAGE) from None
     for each in _values(value):
         _check(each)
     return value
 
 
 def load(path: str | Path, parse: Callable[[str], Any] = parse) -> Any:
-    """What a file of JSON holds; a ValueError as of `parse`, or where the file is too large."""
+    """Parse a JSON file; a ValueError as of `parse`, or if the file is too large."""
     with open(path, "rb") as file:
-        contents = file.read(BYTES + 1)
-    if len(contents) > BYTES:
-        raise ValueError(f"more than {BYTES // 2**20} MB")
+        contents = file.read(MAX_BYTES + 1)
+    if len(contents) > MAX_BYTES:
+        raise ValueError(f"more than {MAX_BYTES // 2**20} MB")
     try:
         return parse(contents.decode("utf-8-sig"))
     except UnicodeDecodeError:
@@ -80,7 +80,7 @@ def load(path: str | Path, parse: Callable[[str], Any] = parse) -> Any:
 
 
 def read(path: str | Path) -> Any:
-    """What a JSON file holds; a StudyError in one line naming the file."""
+    """Parse a JSON file; a StudyError in one line naming the file."""
     try:
         return load(path)
     except OSError as error:
@@ -98,19 +98,19 @@ def beginning(text: str, start: int = 0) -> tuple[Any, int]:
     """
     try:
         with _collector_paused(len(text) - start):
-            value, end = _LENIENT.raw_decode(text, start)
-            if text.count("[", start, end) + text.count("{", start, end) > DEPTH:
+            value, end = _LENIENT_DECODER.raw_decode(text, start)
+            if text.count("[", start, end) + text.count("{", start, end) > MAX_DEPTH:
                 for _ in _levels(value):
                     pass
     except RecursionError:
-        raise ValueError(_DEEP) from None
+        raise ValueError(_DEPTH_MESSAGE) from None
     return value, end
 
 
 @contextmanager
 def _collector_paused(characters: int) -> Generator[None]:
     """Without the collector of cycles, which JSON has none of, where millions of lists are made."""
-    pause = characters > _MANY and gc.isenabled()
+    pause = characters > _MANY_CHARACTERS and gc.isenabled()
     if pause:
         gc.disable()
     try:
@@ -120,16 +120,16 @@ def _collector_paused(characters: int) -> Generator[None]:
             gc.enable()
 
 
-_DEEP = f"lists and objects more than {DEPTH} deep"
+_DEPTH_MESSAGE = f"lists and objects more than {MAX_DEPTH} deep"
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for key, value in pairs:
-        if key in made:
+        if key in members:
             raise ValueError(f"the key {key[:50]!r} is given twice")
-        made[key] = value
-    return made
+        members[key] = value
+    return members
 
 
 def _refuse_constant(word: str) -> Any:
@@ -137,16 +137,16 @@ def _refuse_constant(word: str) -> Any:
 
 
 def _levels(value: Any) -> Iterator[list[Any]]:
-    """Yield the value, what it holds, what that holds, and so on; a ValueError where too deep."""
+    """Yield the levels of nested values, outermost first; a ValueError if too many."""
     level = [value]
-    for _ in range(DEPTH + 1):
+    for _ in range(MAX_DEPTH + 1):
         yield level
-        held = [each for each in level if isinstance(each, list | dict)]
-        if not held:
+        containers = [each for each in level if isinstance(each, list | dict)]
+        if not containers:
             return
-        inside = (each.values() if isinstance(each, dict) else each for each in held)
+        inside = (each.values() if isinstance(each, dict) else each for each in containers)
         level = [inner for values in inside for inner in values]
-    raise ValueError(_DEEP)
+    raise ValueError(_DEPTH_MESSAGE)
 
 
 def _values(value: Any) -> Iterator[Any]:
@@ -164,8 +164,8 @@ def _check(value: Any) -> None:
         value.encode()  # half a surrogate pair is not text
     elif isinstance(value, float) and not isfinite(value):
         raise ValueError("nan is not a value" if isnan(value) else "a number is too large")
-    elif isinstance(value, int) and value.bit_length() > BITS:
+    elif isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS:
         raise ValueError("a whole number is too large")
 
 
-_LENIENT = json.JSONDecoder(object_pairs_hook=_object)
+_LENIENT_DECODER = json.JSONDecoder(object_pairs_hook=_object)

@@ -16,8 +16,8 @@ import polars as pl
 from bayesrep.errors import StudyError, TableWarning, did_you_mean, listing, reason
 from bayesrep.files import delimited, parquet
 from bayesrep.files.names import normalize_cells
-from bayesrep.files.places import TEXTUAL, Place
-from bayesrep.files.sheets import (
+from bayesrep.files.row_numbers import TEXT_ENDINGS, Place
+from bayesrep.files.text_table import (
     Sheet,
     check_width,
     leave_out_index,
@@ -25,8 +25,8 @@ from bayesrep.files.sheets import (
     take_only_sheet,
 )
 
-ENDINGS = (*TEXTUAL, ".parquet")
-_SPELLINGS = {"data_set": "dataset"}
+TABLE_ENDINGS = (*TEXT_ENDINGS, ".parquet")
+_COLUMN_SPELLINGS = {"data_set": "dataset"}
 
 _T = TypeVar("_T")
 
@@ -72,16 +72,16 @@ def scan(path: str | Path, columns: Collection[str] = ()) -> pl.LazyFrame:
     if not file.name.lower().endswith(".parquet"):
         return normalize_cells(_open_table(path, lambda: delimited.scan(file, rename)))
     frame = _open_table(path, lambda: pl.scan_parquet(file, glob=False))
-    held = frame.collect_schema().names()
-    names = name_columns(held, str(path), rename)
-    return normalize_cells(frame.rename(dict(zip(held, names, strict=True))))
+    headings = frame.collect_schema().names()
+    names = name_columns(headings, str(path), rename)
+    return normalize_cells(frame.rename(dict(zip(headings, names, strict=True))))
 
 
 def _open_table(path: str | Path, read: Callable[[], _T]) -> _T:
-    """What is read from a file that is there and of a kind that is known."""
-    if not str(path).lower().endswith(ENDINGS):
-        known = ", ".join((*TEXTUAL[:3], ".xlsx", ".parquet"))
-        raise StudyError("table-file-type-unknown", path=path, choices=known)
+    """Read a table of a known type, with errors of the file system as a StudyError."""
+    if not str(path).lower().endswith(TABLE_ENDINGS):
+        choices = ", ".join((*TEXT_ENDINGS[:3], ".xlsx", ".parquet"))
+        raise StudyError("table-file-type-unknown", path=path, choices=choices)
     try:
         with open(path, "rb"):  # the reason why not, of whatever reads it then
             pass
@@ -91,22 +91,22 @@ def _open_table(path: str | Path, read: Callable[[], _T]) -> _T:
 
 
 def fold_headings(headings: list[str], columns: Collection[str]) -> list[str]:
-    """The names of columns; case, blanks and hyphens of those that mean something do not count."""
-    known = {_fold(name): name for name in columns}
-    return [known.get(_fold(heading), heading) for heading in headings]
+    """Rename known columns regardless of case, blanks and hyphens."""
+    name_of = {_fold(name): name for name in columns}
+    return [name_of.get(_fold(heading), heading) for heading in headings]
 
 
 def _fold(name: str) -> str:
     folded = name.lower().replace(" ", "_").replace("-", "_")
-    return _SPELLINGS.get(folded, folded)
+    return _COLUMN_SPELLINGS.get(folded, folded)
 
 
 def warn_unread(
-    columns: Collection[str], kind: str, wanted: Collection[str], where: str | Place
+    columns: Collection[str], kind: str, readable: Collection[str], where: str | Place
 ) -> None:
-    """Say which columns mean nothing to anybody, and what one was perhaps meant to be."""
+    """Warn of columns that are not read, with a suggestion for a misspelt one."""
     if columns:
-        hint = next(filter(None, (did_you_mean(name, wanted) for name in columns)), "")
+        hint = next(filter(None, (did_you_mean(name, readable) for name in columns)), "")
         verb = "is" if len(columns) == 1 else "are"
         text = f"{where}: {listing(columns, 'column')} of {kind} {verb} not read{hint}"
         warnings.warn(TableWarning(text), stacklevel=3)

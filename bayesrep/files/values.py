@@ -1,7 +1,7 @@
-"""What a cell says: a number, yes or no, a time, a name or nothing; one rule for all readers.
+"""Values of cells: numbers, yes or no, times, names or missing; one rule for all readers.
 
-A number is written in digits 0 to 9 with a sign, one decimal point or comma and an exponent, each
-if need be: 7, 7.0, 7,0, +7 and 7e0 are one number. What groups digits is refused, since 1,000 is a
+A number is written in digits 0 to 9, optionally with a sign, a decimal point or comma and an
+exponent: 7, 7.0, 7,0, +7 and 7e0 are one number. Grouped digits are refused, since 1,000 is a
 thousand to some and one to others. Yes and no are `TRUE_WORDS`, `FALSE_WORDS` and the numbers 1 and
 0; nothing is `MISSING_WORDS`. Blanks around a value and the case of letters do not count. A name is
 a text and none of these: a model may be called None, and an image NA. A worker may, too, which is
@@ -16,34 +16,28 @@ import polars as pl
 
 from bayesrep.bounds import LARGEST_COUNT
 from bayesrep.errors import StudyError, TableWarning, Violation, listing
-from bayesrep.files.names import BLANKS, normalize_names, warn_of_shortened
-from bayesrep.files.places import Place
+from bayesrep.files.names import BLANK_CHARACTERS, normalize_names, warn_of_shortened
+from bayesrep.files.row_numbers import Place
 
 TRUE_WORDS, FALSE_WORDS = ("true", "t", "yes", "y"), ("false", "f", "no", "n")
-"""What says yes and no beside the numbers 1 and 0, in small letters."""
+"""Words for yes and no besides the numbers 1 and 0, in lower case."""
 MISSING_WORDS = ("", "nan", "-nan", "nat", "none", "null", "na", "<na>", "n/a", "#n/a", "#na")
-"""What stands where a value is missing, in small letters; in a column of names these are names."""
-_FORMULA_ERROR = r"^#(N/A|N/D|NV|[\p{Lu}/0]+[!?])$"  # what a workbook shows where one failed
-_NUMBER = r"^[+-]?([0-9]+\.?|[0-9]*[.,][0-9]+)([eE][+-]?[0-9]+)?$"
+"""Words for a missing value, in lower case; in a column of names these are names."""
+_FORMULA_ERROR = r"^#(N/A|N/D|NV|[\p{Lu}/0]+[!?])$"  # shown by a workbook where a formula failed
+_NUMBER_PATTERN = r"^[+-]?([0-9]+\.?|[0-9]*[.,][0-9]+)([eE][+-]?[0-9]+)?$"
 _GROUPED_DIGITS = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+$"  # 1,000 may be a thousand or one
 _GROUPED_COUNT = r"^[1-9][0-9]{0,2}([.,][0-9]{3})+$"  # 1.000 may be a thousand or one, too
 _Column = TypeVar("_Column", pl.Series, pl.Expr)
 
 
 class UnreadableError(StudyError):
-    """Values of a column that cannot be read, by one rule.
+    """Values of a column that cannot be read, by one rule."""
 
-    Attributes
-    ----------
-    wrong
-        Mask of their rows.
-    """
-
-    wrong: pl.Series
+    wrong: pl.Series  # mask of their rows
 
 
 def is_missing(column: pl.Series) -> pl.Series:
-    """Which rows of a column of values hold nothing, or a word for it."""
+    """Mask the missing values of a column."""
     return _fold(column).is_in(MISSING_WORDS).fill_null(value=True)
 
 
@@ -52,7 +46,7 @@ def parse_numbers(column: pl.Series) -> pl.Series:
     if column.dtype.is_numeric():
         return column.cast(pl.Float64, strict=False)
     text = _fold(column)
-    number = text.str.contains(_NUMBER) & ~text.str.contains(_GROUPED_DIGITS)
+    number = text.str.contains(_NUMBER_PATTERN) & ~text.str.contains(_GROUPED_DIGITS)
     decimal = text.set(~number, None).str.replace(",", ".", literal=True)
     return decimal.cast(pl.Float64, strict=False)
 
@@ -73,21 +67,21 @@ def parse_flags(column: _Column) -> _Column:
 
 
 def _fold(column: pl.Series) -> pl.Series:
-    return column.cast(pl.String).str.strip_chars(BLANKS).str.to_lowercase()
+    return column.cast(pl.String).str.strip_chars(BLANK_CHARACTERS).str.to_lowercase()
 
 
 def texts(column: pl.Series, where: str | Place) -> pl.Series:
-    """A column as text without blanks around it; rows without a value are refused."""
+    """Convert a column to text without blanks around it; rows without a value are refused."""
     text = normalize_names(column)
     missing = lack_names(text)
-    shown = not text.filter(missing).fill_null("").eq("").all()
-    _refuse(missing, column, "value-missing-in-rows", where, shown=shown)
+    is_shown = not text.filter(missing).fill_null("").eq("").all()
+    _refuse(missing, column, "value-missing-in-rows", where, show_values=is_shown)
     warn_of_shortened(text, where)
     return text
 
 
 def lack_names(text: pl.Series) -> pl.Series:
-    """Which texts name nothing: empty ones, and the errors of a workbook's formulas."""
+    """Mask texts that name nothing: empty ones, and the errors of a workbook's formulas."""
     return (text.fill_null("") == "") | text.str.contains(_FORMULA_ERROR).fill_null(value=False)
 
 
@@ -99,7 +93,7 @@ def people(column: pl.Series, where: str | Place) -> pl.Series:
 
 
 def are_controls(column: pl.Series) -> pl.Series:
-    """Which answers a column `control` says are about images put there to be known."""
+    """Mask the answers about controls, from a column `control`."""
     return ~(is_missing(column) | (parse_flags(column) == False).fill_null(value=False))  # noqa: E712
 
 
@@ -115,26 +109,26 @@ def warn_of_controls(counted: pl.DataFrame, where: str | Place) -> None:
 
 
 def warn_of_nobodies(text: pl.Series, where: str | Place) -> None:
-    """Say which workers may be nobody, whose answers count as those of one person."""
+    """Warn of workers' names that may be missing values: each counts as one person."""
     odd = text.filter(is_missing(text) | lack_names(text)).unique(maintain_order=True)
     if len(odd):
-        told = (
+        text_of_warning = (
             f"{where}: {listing(odd, 'worker')} may be nobody; each such name counts as one "
             "person, so give every answer of nobody a worker of its own"
         )
-        warnings.warn(TableWarning(told), stacklevel=3)
+        warnings.warn(TableWarning(text_of_warning), stacklevel=3)
 
 
 def flags(column: pl.Series, where: str | Place) -> pl.Series:
-    """A column of yes and no as booleans; missing values stay missing, all else is refused."""
-    said = parse_flags(column)
-    wrong = said.is_null() & ~is_missing(column)
+    """Convert a column of yes and no to booleans; missing values stay, others are refused."""
+    values = parse_flags(column)
+    wrong = values.is_null() & ~is_missing(column)
     _refuse(wrong, column, _flag_rule(column, wrong), where)
-    return said
+    return values
 
 
 def _flag_rule(column: pl.Series, wrong: pl.Series) -> LiteralString:
-    """What is wrong with values that are neither, by what they look like."""
+    """Choose the rule that values break which are neither yes nor no."""
     text = column.filter(wrong).cast(pl.String).str.strip_chars()
     values = parse_numbers(text.str.strip_chars_end("% "))
     if len(values) and not values.null_count():
@@ -148,7 +142,7 @@ def _flag_rule(column: pl.Series, wrong: pl.Series) -> LiteralString:
 def all_flags(column: pl.Series, where: str | Place) -> pl.Series:
     """A column of yes and no as booleans; rows without a value are refused."""
     converted = flags(column, where)
-    _refuse(converted.is_null(), column, "flag-missing-in-rows", where, shown=False)
+    _refuse(converted.is_null(), column, "flag-missing-in-rows", where, show_values=False)
     return converted
 
 
@@ -170,7 +164,7 @@ def whole_numbers(column: pl.Series, where: str | Place, *, missing: bool = Fals
 
 
 def _count_rule(column: pl.Series, wrong: pl.Series) -> LiteralString:
-    """What is wrong with values that are not counts, by what they look like."""
+    """Choose the rule that values break which are not counts."""
     text = column.filter(wrong).cast(pl.String).str.strip_chars()
     share = text.str.contains("%", literal=True) | (parse_numbers(text) < 1)
     if len(text) and share.fill_null(value=False).all():
@@ -194,13 +188,13 @@ def numbers(
     most: float = sys.float_info.max,
     missing: bool = False,
 ) -> pl.Series:
-    """A column as float64; rows with anything else than a finite number are refused, by `rule`.
+    """Convert a column to float64; rows without a finite number are refused by `rule`.
 
     So are numbers beyond `least` and `most`; `missing` allows for values that are.
     """
     values = parse_numbers(column).fill_nan(None)
-    known = values.is_between(least, most).fill_null(value=False)
-    _refuse(~(known | is_missing(column)) if missing else ~known, column, rule, where)
+    is_valid = values.is_between(least, most).fill_null(value=False)
+    _refuse(~(is_valid | is_missing(column)) if missing else ~is_valid, column, rule, where)
     return values
 
 
@@ -210,17 +204,15 @@ def durations(column: pl.Series, where: str | Place, *, missing: bool = False) -
 
 
 def seconds(column: pl.Series, where: str | Place) -> pl.Series:
-    """A column of times as seconds since 1970; those of different zones are made comparable.
-
-    Times without a zone are taken to be of one, and cannot be compared with others that have one.
-    """
+    """Convert a column of times to seconds since 1970, UTC if they have zones."""
     if not parse_numbers(column).null_count():
         return numbers(column, where)
-    given = column.cast(pl.String)
-    zoned = given.str.contains(r"(Z|[+-]\d\d:?\d\d)$").fill_null(value=False)
+    text = column.cast(pl.String)
+    zoned = text.str.contains(r"(Z|[+-]\d\d:?\d\d)$").fill_null(value=False)
+    # Times without a zone share one, but cannot be compared with times that have one.
     if zoned.any() and not zoned.all():
         _refuse(~zoned, column, "time-without-zone", where)
-    form = given.str.replace(r"Z$", "+00:00").str.replace(" ", "T")
+    form = text.str.replace(r"Z$", "+00:00").str.replace(" ", "T")
     if zoned.any():
         times = form.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f%:z", time_zone="UTC", strict=False)
     else:
@@ -235,12 +227,12 @@ def _refuse(
     rule: LiteralString,
     where: str | Place,
     *,
-    shown: bool = True,
+    show_values: bool = True,
 ) -> None:
-    """Raise where values are wrong, showing them where something stands there."""
+    """Raise if values are wrong, and show them unless all are empty."""
     wrong = wrong.fill_null(value=False)
     if wrong.any():
-        rows = Place.from_name(where).rows(wrong, column if shown else None)
+        rows = Place.from_name(where).rows(wrong, column if show_values else None)
         error = UnreadableError(Violation(rule, where=where, column=column.name, rows=rows))
         error.wrong = wrong
         raise error

@@ -1,6 +1,6 @@
-"""Workbooks of Excel: every cell as the text that it shows.
+"""Excel workbooks: every cell as its displayed text.
 
-What is in a workbook is data: no formula is computed, and no size that it states is believed.
+Workbooks are data alone: no formula is computed, and no declared size is trusted.
 """
 
 import re
@@ -14,38 +14,38 @@ from typing import Any
 import polars as pl
 
 from bayesrep.errors import StudyError, TableWarning, plain_text, reason
-from bayesrep.files.places import Place
-from bayesrep.files.sheets import (
-    LARGEST_TEXT,
-    SWELLING,
-    UNNAMED,
+from bayesrep.files.row_numbers import Place
+from bayesrep.files.text_table import (
+    MAX_EXPANSION,
+    MAX_TEXT_BYTES,
+    UNNAMED_PREFIX,
     Rename,
     Sheet,
     name_columns,
     tidy_sheet,
 )
 
-_FORMULA = re.compile(rb"<(?:\w+:)?f[\s/>]")
+_FORMULA_PATTERN = re.compile(rb"<(?:\w+:)?f[\s/>]")
 
 
 def read_workbook(file: Path, rename: Rename) -> list[Sheet]:
-    """Every sheet of a workbook that holds something."""
+    """Read every sheet of a workbook that is not empty."""
     from openpyxl import load_workbook
 
-    where, most = str(file), max(LARGEST_TEXT, SWELLING * file.stat().st_size)
+    where, most = str(file), max(MAX_TEXT_BYTES, MAX_EXPANSION * file.stat().st_size)
     try:
         with zipfile.ZipFile(file) as archive:
             entries = archive.infolist()
             if sum(each.file_size for each in entries) > most:
                 raise StudyError("workbook-too-large", where=where, most_bytes=most)
             pages = (each for each in entries if each.filename.startswith("xl/worksheets/"))
-            computed = any(_FORMULA.search(archive.read(each)) for each in pages)
+            computed = any(_FORMULA_PATTERN.search(archive.read(each)) for each in pages)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of styles and extensions that are not read
             book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
             hidden = [each.title for each in book.worksheets if each.sheet_state != "visible"]
-            shown = [each for each in book.worksheets if each.title not in hidden]
-            sheets = [(each.title, _rows(each)) for each in shown or book.worksheets]
+            visible = [each for each in book.worksheets if each.title not in hidden]
+            sheets = [(each.title, _rows(each)) for each in visible or book.worksheets]
             if computed:
                 _refuse_formulas(file, book, [title for title, _ in sheets])
             book.close()
@@ -53,13 +53,13 @@ def read_workbook(file: Path, rename: Rename) -> list[Sheet]:
         raise
     except StudyError:
         raise
-    except Exception as error:  # whatever a damaged archive makes openpyxl meet
+    except Exception as error:  # openpyxl raises many types on damaged archives
         charts = isinstance(error, AttributeError) and any(
             each.startswith("xl/chartsheets/") for each in zipfile.ZipFile(file).namelist()
         )
-        told = "a sheet of it is for a chart that is not there" if charts else reason(error)
-        raise StudyError("workbook-damaged", where=where, reason=told) from error
-    if hidden and shown:
+        fault = "a sheet of it is for a chart that is not there" if charts else reason(error)
+        raise StudyError("workbook-damaged", where=where, reason=fault) from error
+    if hidden and visible:
         names = ", ".join(repr(plain_text(title)) for title in hidden)
         warnings.warn(TableWarning(f"{where}: hidden sheets are left out: {names}"), stacklevel=2)
     full = [(title, rows) for title, rows in sheets if any(rows)]
@@ -72,7 +72,7 @@ def read_workbook(file: Path, rename: Rename) -> list[Sheet]:
 
 
 _Cells = dict[int, tuple[str, bool]]
-"""The cells of a row that say something, by column: the text, and whether it is a date."""
+"""The non-empty cells of a row, by column: the text, and True for a date."""
 
 
 def _rows(sheet: Any) -> list[_Cells]:
@@ -124,14 +124,14 @@ def _text(cell: Any) -> str:
 
 
 def _sheet(rows: list[_Cells], where: str, rename: Rename) -> Sheet:
-    """A sheet's rows as columns."""
+    """Convert a sheet's rows to columns."""
     start = next(place for place, row in enumerate(rows) if row)
     body = rows[start + 1 :]
     used = sorted({place for row in rows[start:] for place in row})
     header = [rows[start].get(place, ("", False))[0] for place in used]
     names = name_columns(header, where, rename)
     names = [
-        f"{UNNAMED}{place}" if not title else name
+        f"{UNNAMED_PREFIX}{place}" if not title else name
         for place, title, name in zip(used, header, names, strict=True)
     ]
     place = Place(where, "line", start + 2)

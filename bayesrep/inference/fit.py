@@ -40,10 +40,10 @@ from bayesrep.posterior.verdict import (
     with_modes,
 )
 from bayesrep.progress import Stopwatch, progress_bar
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import vocabulary_of
+from bayesrep.studies.validation import REQUIRED_ROLES
+from bayesrep.studies.vocabulary import vocabulary_of
 from bayesrep.types import no_type_check
 
 

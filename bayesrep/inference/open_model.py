@@ -26,10 +26,10 @@ from bayesrep.inference.problem import Problem, pose, programs
 from bayesrep.inference.program import kept_programs
 from bayesrep.models.model import TRACING_LOCK, Data
 from bayesrep.numerics.settings import own_settings
-from bayesrep.studies.rules import REQUIRED_ROLES
-from bayesrep.studies.shown import brief, number
+from bayesrep.studies.representation import brief, number
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import Float, no_type_check
 
 

@@ -13,9 +13,9 @@ from bayesrep.inference.problem import pose, prior_positions, programs
 from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.files import build_posterior
 from bayesrep.posterior.groups import Posterior
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import no_type_check
 
 

@@ -19,10 +19,10 @@ from bayesrep.inference.device import default_platform
 from bayesrep.inference.program import Program
 from bayesrep.models import MODELS, Model
 from bayesrep.models.model import TRACING_LOCK, Data, Form, Options
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import Cells, SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.studies.subset_statistics import statistics_by_group
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import no_type_check
 
 

@@ -29,9 +29,9 @@ from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.studies.populations import Populations, published_populations
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.scenarios import draw_counts, draw_crowds, find_scenario
 from bayesrep.studies.study import Study
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import Bools, Floats, Ints
 
 DEFAULT_LENIENCY = 0.5

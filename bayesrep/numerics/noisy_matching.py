@@ -49,7 +49,7 @@ class BetaMixture(NamedTuple):
 
     def condition_on_counts(self, n: int) -> tuple[Floats, Floats, Floats]:
         """Compute a, b and weights [k, component] of p(s | k of n), k = 0..n."""
-        joint, k = self._log_joint(n), np.arange(n + 1)[:, None]
+        joint, k = self._log_joint(n), np.arange(n + 1.0)[:, None]
         weights = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
         return self.a + k, self.b + n - k, weights
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import PosteriorError, Violation, listing, reason
-from bayesrep.files import netcdf, trial
+from bayesrep.files import netcdf, sandbox
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.posterior import likelihood
 from bayesrep.posterior.groups import Posterior, find_group, name_groups, need_group, read_record
@@ -269,7 +269,7 @@ def read_tree(path: str | Path) -> StoredPosterior:
         raise PosteriorError("posterior-path-is-folder", path=source)
     if not source.is_file():
         raise PosteriorError("posterior-file-missing", path=source)
-    if (line := trial.fault(netcdf.examine, source, str(source))) is not None:
+    if (line := sandbox.fault(netcdf.examine, source, str(source))) is not None:
         raise PosteriorError(line)
     try:
         # Attributes of the root are those of the fit; the groups repeat them.

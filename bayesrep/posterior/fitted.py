@@ -24,10 +24,10 @@ from bayesrep.posterior.groups import (
 )
 from bayesrep.posterior.influences import Influences
 from bayesrep.posterior.likelihood import decode_some, logit_codes
-from bayesrep.studies.shown import brief, number
+from bayesrep.studies.representation import brief, number
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import Words
+from bayesrep.studies.vocabulary import Words
 from bayesrep.types import Float, Int
 
 if TYPE_CHECKING:

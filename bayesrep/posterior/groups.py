@@ -15,7 +15,7 @@ from bayesrep.models import MODELS
 from bayesrep.models.answers import BINOMIAL, AnswerDistribution
 from bayesrep.posterior.verdict import MCMC_METHODS, certify_draws
 from bayesrep.studies.selection import Selection
-from bayesrep.studies.words import Words, named_words
+from bayesrep.studies.vocabulary import Words, named_words
 from bayesrep.types import Int, Shaped
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from bayesrep.models import MODELS
 from bayesrep.posterior.groups import CellNames, Posterior, draw_indices, read_group
 from bayesrep.posterior.likelihood import CODE_VARS
 from bayesrep.posterior.verdict import DRAW_DIMS
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.selection import Selection
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import Floats
 
 Dims = tuple[str, ...]

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from bayesrep.errors import PosteriorError
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.numerics.convergence import convergence
-from bayesrep.studies.rules import REQUIRED_ROLES
-from bayesrep.studies.shown import number
+from bayesrep.studies.representation import number
 from bayesrep.studies.statistics import SufficientStatistics
+from bayesrep.studies.validation import REQUIRED_ROLES
 
 DRAW_DIMS = ("chain", "draw")
 MCMC_METHODS = ("nuts",)

@@ -17,9 +17,9 @@ from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import durations, is_missing, parse_flags
 from bayesrep.protocols.comparison import Participants, accuracy_rows, side_of
 from bayesrep.protocols.label_sets import LabelSets
-from bayesrep.sources.matching import explain_absence
+from bayesrep.sources.match_names import explain_absence
 from bayesrep.studies.predictions import Predictions
-from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import Bools
 
 ALL_IMAGES = "all images"

@@ -14,7 +14,7 @@ from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.protocols.lines import fit_lines, resampled_accuracies
 from bayesrep.protocols.pairs import compare_pairs
 from bayesrep.studies.predictions import Predictions
-from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import Bools
 
 

@@ -32,7 +32,7 @@ from bayesrep.files.names import normalize_name, normalize_names
 from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import all_flags, texts
 from bayesrep.protocols.class_names import class_numbers
-from bayesrep.sources.matching import explain_absence
+from bayesrep.sources.match_names import explain_absence
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Bools
 

@@ -26,7 +26,7 @@ from bayesrep.protocols.intervals import (
 )
 from bayesrep.protocols.matching import UNMATCHED_NUMBER, match_at_random, neighbours
 from bayesrep.studies.predictions import Predictions
-from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import Floats
 
 MATCH_ON = ("label+probability", "probability")  # algorithms 1 and 2

@@ -19,7 +19,7 @@ from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import all_flags, whole_numbers
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.protocols.humans import beside
-from bayesrep.sources.matching import explain_absence
+from bayesrep.sources.match_names import explain_absence
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Floats
 

@@ -18,7 +18,7 @@ from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import texts
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.sources.pickles.safe_pickle import read_array
-from bayesrep.studies.imagenet import CLASSES, synsets
+from bayesrep.studies.imagenet import N_CLASSES, synsets
 from bayesrep.types import Bools
 
 SUPERCLASS_COLUMN = "superclass"
@@ -28,7 +28,7 @@ _OTHER_ORGANISMS = [981, 982, 983, 985, 986, *range(991, 998)]  # people, plants
 
 def imagenet_subsets() -> dict[str, Bools]:
     """The subsets of Shankar et al. (2020), each a mask over ImageNet's classes."""
-    organisms, dogs = np.zeros((2, CLASSES), dtype=np.bool_)
+    organisms, dogs = np.zeros((2, N_CLASSES), dtype=np.bool_)
     organisms[_ANIMAL_CLASSES] = organisms[_OTHER_ORGANISMS] = dogs[_DOG_CLASSES] = True
     return {"objects": ~organisms, "organisms": organisms, "dogs": dogs, "without dogs": ~dogs}
 

@@ -9,9 +9,9 @@ import polars as pl
 
 from bayesrep.numerics.estimands import measured_gap
 from bayesrep.numerics.rounding import write_points
-from bayesrep.studies.shown import number
+from bayesrep.studies.representation import number
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import IMAGES, Words, words_of
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words, words_of
 
 LEAST_WIDTH = 0.001
 """A narrower interval, a tenth of a point, is told to two digits."""
@@ -84,7 +84,7 @@ def _estimate(row: Mapping[str, Any]) -> Estimate:
     return Estimate(np.nan if value is None else value, row["lower"], row["upper"])
 
 
-def headline(drop: Drop, *, classifiers: int, words: Words = IMAGES) -> str:
+def headline(drop: Drop, *, classifiers: int, words: Words = IMAGE_WORDS) -> str:
     """The finding in one short sentence; the same intervals choose it as choose the `answer`."""
     measured, remaining, selection = drop.measured, drop.remaining, drop.selection
     alone = classifiers == 1
@@ -147,7 +147,7 @@ def answer(
     classifiers: int,
     images: tuple[int, int],
     names: tuple[str, str] = ("the reference", "the replication"),
-    words: Words = IMAGES,
+    words: Words = IMAGE_WORDS,
 ) -> str:
     """Say how much of a drop is real, and nothing that the intervals do not say."""
     one, other = names

@@ -7,15 +7,15 @@ import polars as pl
 
 from bayesrep.errors import plain_text
 from bayesrep.report.table_format import Cell, list_rows, percent
-from bayesrep.studies.shown import number
-from bayesrep.studies.words import IMAGES, Words
+from bayesrep.studies.representation import number
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 
 if TYPE_CHECKING:  # most tables are made without JAX
     from bayesrep.answers.crowd import CrowdDescription
     from bayesrep.answers.quality import Cleaned
 
 
-def crowd_text(crowd: "CrowdDescription", words: Words = IMAGES) -> str:
+def crowd_text(crowd: "CrowdDescription", words: Words = IMAGE_WORDS) -> str:
     """Print the result of `bayesrep.describe_crowd`; of workers only how many answer oddly."""
     cells: dict[str, Cell] = {
         "data set": "{dataset}",
@@ -50,7 +50,7 @@ def crowd_text(crowd: "CrowdDescription", words: Words = IMAGES) -> str:
     return "\n".join(lines)
 
 
-def aggregators_text(table: pl.DataFrame, words: Words = IMAGES) -> str:
+def aggregators_text(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
     """Print the result of `bayesrep.answers.aggregate_answers`."""
     cells: dict[str, Cell] = {
         "data set": "{dataset}",

@@ -10,7 +10,7 @@ from bayesrep.report.table_format import Cell, list_rows
 
 if TYPE_CHECKING:
     from bayesrep.collect import Answered, Collection, Shortlist
-    from bayesrep.collect.fates import WithClear
+    from bayesrep.collect.image_outcomes import WithClear
 
 MOST_WORKERS = 10
 BAR_WIDTH = 40
@@ -142,10 +142,10 @@ def fates_text(every: "WithClear") -> str:
     text = f"{sum(fates.values()):,} images: {fates_listed}."
     went, clear = fates.get("classify", 0), fates.get("clear", 0)
     remark = f"Beside the classified images the table has {every.clear:,} clear ones, of one object"
-    if every.asked < went:
+    if every.classified < went:
         return (
-            f"{text}\n{every.asked:,} of the {went:,} are classified. {remark}: as large a part of "
-            f"the {clear:,}, so that shares are those of all."
+            f"{text}\n{every.classified:,} of the {went:,} are classified. {remark}: as large a "
+            f"part of the {clear:,}, so that shares are those of all."
         )
     return f"{text}\n{remark}."
 

@@ -10,9 +10,9 @@ from bayesrep.numerics.rounding import write_points
 from bayesrep.report.answer import Drop, answer_for, drop_of, measured_drop
 from bayesrep.report.methods import label_of
 from bayesrep.report.table_format import percent
-from bayesrep.studies.shown import number
+from bayesrep.studies.representation import number
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import IMAGES, Words
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 
 if TYPE_CHECKING:  # which import JAX
     from bayesrep.estimators.annotator_match import AnnotatorMatch
@@ -40,7 +40,7 @@ def division_of(study: Study, gaps: pl.DataFrame) -> Drop:
     return drop_of(gaps, measured_drop(study))
 
 
-def components_sentence(table: pl.DataFrame, words: Words = IMAGES) -> str:
+def components_sentence(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
     """State how many mixture components the counts support."""
     from bayesrep.estimators.components import fewest_components
 
@@ -61,7 +61,7 @@ def annotators_sentence(
     line: "Linearity | None",
     error: float | None = None,
     match: "AnnotatorMatch | None" = None,
-    words: Words = IMAGES,
+    words: Words = IMAGE_WORDS,
 ) -> str:
     """State whether more annotators would change the answer."""
     last = table.filter(pl.col("annotators") == pl.col("annotators").max())
@@ -100,7 +100,7 @@ def annotators_sentence(
     )
 
 
-def pairs_sentence(table: pl.DataFrame, words: Words = IMAGES) -> str:
+def pairs_sentence(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
     """Count the pairs with a clear winner, and those that change places."""
     probability = table["probability"]
     sure = int(((probability >= CLEAR_PROBABILITY) | (probability <= 1 - CLEAR_PROBABILITY)).sum())
@@ -114,7 +114,7 @@ def pairs_sentence(table: pl.DataFrame, words: Words = IMAGES) -> str:
     )
 
 
-def ranks_sentence(table: pl.DataFrame, words: Words = IMAGES) -> str:
+def ranks_sentence(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
     """Name the best classifier, as far as the posterior decides, and those whose rank moves."""
     first = table.sort("best", descending=True)
     name, best = plain_text(first["classifier"][0]), float(first["best"][0])

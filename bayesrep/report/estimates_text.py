@@ -20,7 +20,7 @@ from bayesrep.report.table_format import (
     list_rows,
     percent,
 )
-from bayesrep.studies.words import IMAGES, Words
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 
 if TYPE_CHECKING:  # most tables are made without JAX
     from bayesrep.estimators.annotators import Linearity
@@ -37,7 +37,7 @@ def spread(count: int, n_rows: int = 10) -> list[int]:
     return sorted(set(np.linspace(0, count - 1, min(count, n_rows)).round().astype(int).tolist()))
 
 
-def side_by_side(table: pl.DataFrame, top: int | None, words: Words = IMAGES) -> str:
+def side_by_side(table: pl.DataFrame, top: int | None, words: Words = IMAGE_WORDS) -> str:
     """Rows of `bayesrep.estimate`, a line a classifier and a column a method, in percent.
 
     Of many classifiers some are shown, spread over all, and how many there are is said; with `top`
@@ -81,7 +81,7 @@ def remaining(n_shown: int, total: int, nouns: str) -> str:
     )
 
 
-def estimates_table(table: pl.DataFrame, top: int | None, words: Words = IMAGES) -> str:
+def estimates_table(table: pl.DataFrame, top: int | None, words: Words = IMAGE_WORDS) -> str:
     """Rows of `bayesrep.summarize`, accuracies in percent; those that `side_by_side` would show."""
     cells: dict[str, Cell] = {
         words.classifier: "{classifier}",
@@ -161,7 +161,7 @@ def _with_interval(row: Row, form: str = "2p") -> str:
     return text if interval == MISSING_TEXT else f"{text} {interval}"
 
 
-def populations_text(table: pl.DataFrame, words: Words = IMAGES) -> str:
+def populations_text(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
     """Summarize in one line what `bayesrep.summarize_gaps` finds for the image populations."""
     by = {row["quantity"]: row for row in table.iter_rows(named=True)}
     gap = _with_interval(by["population_gap"])
@@ -171,7 +171,7 @@ def populations_text(table: pl.DataFrame, words: Words = IMAGES) -> str:
     return f"{text}.".replace("-", "\N{MINUS SIGN}")
 
 
-def ranks_table(table: pl.DataFrame, top: int | None = None, words: Words = IMAGES) -> str:
+def ranks_table(table: pl.DataFrame, top: int | None = None, words: Words = IMAGE_WORDS) -> str:
     """The first rows of `bayesrep.rank_classifiers`; of one classifier, that there are none."""
     if len(table) == 1:
         return _only_classifier_sentence(str(table["classifier"][0]), words)
@@ -194,7 +194,10 @@ def _only_classifier_sentence(name: str, words: Words) -> str:
 
 
 def pairs_table(
-    table: pl.DataFrame, classifiers: Sequence[str], top: int | None = None, words: Words = IMAGES
+    table: pl.DataFrame,
+    classifiers: Sequence[str],
+    top: int | None = None,
+    words: Words = IMAGE_WORDS,
 ) -> str:
     """The closest rows of `bayesrep.compare_classifiers`, differences in points."""
     if len(classifiers) == 1:
@@ -212,7 +215,7 @@ def pairs_table(
     return list_rows(closest, cells) + remaining(len(closest), len(table), "pairs")
 
 
-def images_table(table: pl.DataFrame, words: Words = IMAGES, n_shown: int = 10) -> str:
+def images_table(table: pl.DataFrame, words: Words = IMAGE_WORDS, n_shown: int = 10) -> str:
     """The images of `bayesrep.describe_images` hardest for classifiers, and for people."""
     machines, people = (
         list_rows(
@@ -257,7 +260,9 @@ def components_table(table: pl.DataFrame) -> str:
     return list_rows(best, cells)
 
 
-def annotators_table(table: pl.DataFrame, line: "Linearity | None", words: Words = IMAGES) -> str:
+def annotators_table(
+    table: pl.DataFrame, line: "Linearity | None", words: Words = IMAGE_WORDS
+) -> str:
     """Rows of `compare_annotators` as mean gaps, one line a number of annotators; the verdict."""
     gaps = (
         (pl.col("reference_accuracy") - pl.col(name)).mean().alias(name)
@@ -288,7 +293,7 @@ def annotators_table(table: pl.DataFrame, line: "Linearity | None", words: Words
     return "\n".join(text)
 
 
-def forward_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
+def forward_table(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
     """Tabulate naive estimates extrapolated to other numbers of annotators."""
     cells: dict[str, Cell] = {
         words.annotators: "{annotators}",

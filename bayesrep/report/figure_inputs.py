@@ -15,9 +15,9 @@ from bayesrep.report import gallery
 from bayesrep.studies.answers import read_every_answer, read_predictions
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.reading import read_study
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
 from bayesrep.studies.study_folder import StudyFolder
+from bayesrep.studies.validation import REQUIRED_ROLES
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from bayesrep.report.sections import (
 )
 from bayesrep.report.style import default_style
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import words_of
+from bayesrep.studies.vocabulary import words_of
 
 
 @dataclass(frozen=True)

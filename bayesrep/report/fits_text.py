@@ -9,7 +9,7 @@ import polars as pl
 from bayesrep.checks.finding import CHECKS, LEGEND
 from bayesrep.errors import plain_text, quote_word
 from bayesrep.report.table_format import align_columns
-from bayesrep.studies.words import IMAGES, Words
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 
 if TYPE_CHECKING:  # most tables are made without JAX
     from bayesrep.checks.diagnosis import Diagnosis
@@ -19,7 +19,7 @@ def diagnosis_text(
     diagnosis: "Diagnosis",
     study: str = "STUDY",
     posterior: str = "posterior.nc",
-    words: Words = IMAGES,
+    words: Words = IMAGE_WORDS,
 ) -> str:
     """Print the result of `bayesrep.diagnose`: verdict, sentences, commands and table of checks."""
     sentences = [f"- {plain_text(sentence)}" for sentence in diagnosis.sentences]
@@ -54,7 +54,7 @@ def remedies(
     return [f"  $ bayesrep {command}" for command in commands]
 
 
-def fits_text(table: pl.DataFrame, words: Words = IMAGES) -> str:
+def fits_text(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
     """Rows of `bayesrep.checks.compare_fits`, with what they decide."""
     head = "difference ± s.e. (s.e. shared)"
     rows = [("model", "elpd", "p_loo", head, "counts", "answers", "k > 0.7")]

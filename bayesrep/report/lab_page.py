@@ -18,7 +18,7 @@ from bayesrep.report.sections.bias import population_rows, populations_chart
 from bayesrep.report.sections.section import Block, Table, numbers, select_place, slider
 from bayesrep.report.table_format import percent
 from bayesrep.report.vega import Css, Spec
-from bayesrep.studies.words import Words
+from bayesrep.studies.vocabulary import Words
 from bayesrep.types import Floats
 
 PAGE_TITLE = "What does matching on a few answers leave?"

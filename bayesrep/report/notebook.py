@@ -12,7 +12,7 @@ from bayesrep.choices import FEW_REPLICATES
 from bayesrep.errors import OptionError
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report.figure import FILE_SUFFIXES, check_format, picture_bytes, save_picture
-from bayesrep.studies.shown import brief
+from bayesrep.studies.representation import brief
 from bayesrep.studies.study import Study, need_study
 
 FRAME_HEIGHT = 800

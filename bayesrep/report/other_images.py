@@ -3,10 +3,12 @@
 import polars as pl
 
 from bayesrep.report.table_format import percent
-from bayesrep.studies.words import IMAGES, Words
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 
 
-def frequencies_text(means: pl.DataFrame, gaps: pl.DataFrame | None, words: Words = IMAGES) -> str:
+def frequencies_text(
+    means: pl.DataFrame, gaps: pl.DataFrame | None, words: Words = IMAGE_WORDS
+) -> str:
     """Mean selection frequencies with intervals, and the term that equation 2 leaves out."""
     lines = [
         f"  {row['dataset']}: mean selection frequency {percent(row['mean'], 2)} % "
@@ -24,7 +26,7 @@ def frequencies_text(means: pl.DataFrame, gaps: pl.DataFrame | None, words: Word
     return "\n".join(lines)
 
 
-def halves_text(halves: pl.DataFrame, words: Words = IMAGES) -> str:
+def halves_text(halves: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
     """Print how much estimates vary between random halves of the images."""
     change = halves.filter(pl.col("repeat") > 0)["change"].to_numpy()
     sizes = halves.row(1, named=True)

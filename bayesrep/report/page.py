@@ -21,7 +21,7 @@ from bayesrep.report.sections.accuracies import classifier_sentences
 from bayesrep.report.sections.section import Block
 from bayesrep.report.wording import Change, change_block, change_figure, real_minus
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import Words, words_of
+from bayesrep.studies.vocabulary import Words, words_of
 from bayesrep.version import __version__
 
 

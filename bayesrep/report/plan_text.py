@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesrep.report.table_format import Cell, list_rows
-from bayesrep.studies.words import IMAGES, Words, templates_by_name
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words, templates_by_name
 
 FEW_ANSWERS = 10
 """Answers about an image below which the assumed shape of p(s) speaks."""
@@ -52,7 +52,7 @@ def plan_facts(plan: "Plan", prices: "Prices") -> dict[str, Any]:
     }
 
 
-def plan_text(plan: "Plan", prices: "Prices", words: Words = IMAGES) -> str:
+def plan_text(plan: "Plan", prices: "Prices", words: Words = IMAGE_WORDS) -> str:
     """Print a plan: the design, its expected results, and the alternatives."""
     lines = [*_describe_design(plan, words), *_describe_basis(plan, words)]
     lines += _describe_others(plan, prices, words)
@@ -148,7 +148,7 @@ def batch_text(
     design: "Design",
     width_now: float,
     target: float,
-    words: Words = IMAGES,
+    words: Words = IMAGE_WORDS,
 ) -> str:
     """Go on, and with what."""
     rows = [
@@ -206,7 +206,7 @@ def _row(option: "Option") -> Mapping[str, Any]:
     }
 
 
-def rematch_text(result: "Rematched", words: Words = IMAGES) -> str:
+def rematch_text(result: "Rematched", words: Words = IMAGE_WORDS) -> str:
     """Print the results of matching again: appendix D.1 to D.3."""
     lines: list[str] = []
     if len(result.by_answers):
@@ -285,7 +285,11 @@ def _held_out_sentence(rows: Sequence[Mapping[str, Any]], words: Words) -> str:
 
 
 def lab_text(
-    table: "pl.DataFrame", reference: float, pool: float, out: "Path | None", words: Words = IMAGES
+    table: "pl.DataFrame",
+    reference: float,
+    pool: float,
+    out: "Path | None",
+    words: Words = IMAGE_WORDS,
 ) -> str:
     """Tabulate the gap that matching leaves, by number of answers."""
     cells: dict[str, Cell] = {"answers": "{answers}"}

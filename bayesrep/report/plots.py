@@ -22,7 +22,7 @@ from bayesrep.report.sections.ranking import pairs_figure, rank_figure, rank_row
 from bayesrep.report.sections.section import quiet
 from bayesrep.report.select_pairs import closest_pairs, pairs_between
 from bayesrep.studies.study import Study, need_study
-from bayesrep.studies.words import words_of
+from bayesrep.studies.vocabulary import words_of
 from bayesrep.summary import compare_classifiers, rank_classifiers, summarize, summarize_gaps
 
 

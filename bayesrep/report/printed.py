@@ -26,7 +26,7 @@ from bayesrep.protocols.subsets import class_subsets
 from bayesrep.report.figure_catalogue import in_words
 from bayesrep.report.figure_inputs import Inputs
 from bayesrep.report.paper.tsipras2020.labels import label_numbers
-from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.validation import REQUIRED_ROLES
 
 
 @dataclass(frozen=True)

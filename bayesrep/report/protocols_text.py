@@ -16,7 +16,7 @@ from bayesrep.report.table_format import (
     list_rows,
     percent,
 )
-from bayesrep.studies.words import IMAGES, Words
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 
 
 def predictions_table(table: pl.DataFrame) -> str:
@@ -33,7 +33,7 @@ def predictions_table(table: pl.DataFrame) -> str:
     return list_rows(table, cells)
 
 
-def matched_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
+def matched_table(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
     """Accuracies of `bayesrep.protocols.match`, a line for each classifier and criterion."""
     cells: dict[str, Cell] = {
         words.classifier: "{classifier}",
@@ -49,7 +49,7 @@ def matched_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
     return list_rows(group_quantities(table, "criterion", "classifier"), cells)
 
 
-def multilabel_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
+def multilabel_table(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
     """Rows of `bayesrep.protocols.multilabel`: every classifier, then every subset."""
     metrics = [name for name in table["metric"].unique(maintain_order=True) if " " not in name]
     best = f"of[all][{metrics[-1]}]"
@@ -94,7 +94,7 @@ def multilabel_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
     return f"{first}\n\n{second}\n\n{remark}"
 
 
-def comparison_table(table: pl.DataFrame, lines: pl.DataFrame, words: Words = IMAGES) -> str:
+def comparison_table(table: pl.DataFrame, lines: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
     """Accuracies and lines of `bayesrep.protocols.compare`."""
     header = ["participant", "kind"]
     cells: list[Cell] = ["{participant}", lambda row: words.name_of(row["kind"])]
@@ -111,7 +111,7 @@ def comparison_table(table: pl.DataFrame, lines: pl.DataFrame, words: Words = IM
 
 
 def lines_table(
-    lines: pl.DataFrame, more: Mapping[str, Cell] | None = None, words: Words = IMAGES
+    lines: pl.DataFrame, more: Mapping[str, Cell] | None = None, words: Words = IMAGE_WORDS
 ) -> str:
     """Lines of `bayesrep.protocols.fit_lines`: what is an accuracy or a gap in percent."""
 
@@ -159,7 +159,7 @@ def tested_pairs_table(table: pl.DataFrame, words: Words) -> str:
 
 
 def comparison_finding(
-    table: pl.DataFrame, lines: pl.DataFrame, names: Sequence[str], words: Words = IMAGES
+    table: pl.DataFrame, lines: pl.DataFrame, names: Sequence[str], words: Words = IMAGE_WORDS
 ) -> str:
     """State the result of `bayesrep.protocols.compare` in a sentence."""
     rows = table.filter(pl.col("kind") == "classifier")

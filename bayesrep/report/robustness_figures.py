@@ -15,9 +15,9 @@ from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.report.table_format import Cell, Name, Row, list_rows
 from bayesrep.studies.answers import right_or_wrong
 from bayesrep.studies.predictions import Predictions
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import IMAGES, Words, words_of
+from bayesrep.studies.validation import REQUIRED_ROLES
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words, words_of
 
 PANELS_ACROSS = 3
 _FIT_STYLES = {"linear": (Color.BLUE, "-"), "probit": (Color.RED, "-.")}
@@ -73,7 +73,7 @@ def robustness(study: Study | Sequence[Predictions]) -> Any:
         )
         for other in others
     ]
-    words = words_of(study) if isinstance(study, Study) else IMAGES
+    words = words_of(study) if isinstance(study, Study) else IMAGE_WORDS
     if len(tables) == 1:
         return robustness_figure({words.classifiers: tables[0]}, fitted=tables[0])
     figure, every = panels(len(tables), rows=-(-len(tables) // PANELS_ACROSS))
@@ -94,7 +94,7 @@ def _accuracies_of(role: str, answers: Predictions) -> Iterator[tuple[str, Any]]
     yield f"{role}_upper", upper
 
 
-def robustness_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
+def robustness_table(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
     """Each classifier on each data set, the highest above its line first, in percent and points."""
     keys = ["dataset", "adjusted", "classifier", "baseline"]
     values = ["expected_accuracy", "robustness", "lower", "upper"]
@@ -121,7 +121,7 @@ def robustness_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
     return list_rows(wide, cells)
 
 
-def baselines_table(lines: pl.DataFrame, words: Words = IMAGES) -> str:
+def baselines_table(lines: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
     """The line of each data set: its coefficients with both intervals."""
     return lines_table(lines, {"data set": _name_dataset}, words)
 

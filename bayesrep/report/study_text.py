@@ -8,12 +8,12 @@ import polars as pl
 from bayesrep.errors import plain_text
 from bayesrep.report.answer import measured_drop
 from bayesrep.report.table_format import MISSING_TEXT, Cell, Row, list_rows, percent
-from bayesrep.studies.shown import number
+from bayesrep.studies.representation import number
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import IMAGES, Words, words_of
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words, words_of
 
 if TYPE_CHECKING:  # most tables are made without JAX
-    from bayesrep.studies.allows import Allowed
+    from bayesrep.studies.capabilities import Allowed
     from bayesrep.studies.selection import Selection
 
 
@@ -87,7 +87,7 @@ def allowed_text(what: str, allowed: "Sequence[Allowed]") -> str:
     return "\n".join(lines)
 
 
-def remeasured_table(table: pl.DataFrame, words: Words = IMAGES) -> str:
+def remeasured_table(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
     """Rows of `bayesrep.remeasure`, and in words what they say."""
 
     def value_with_interval(name: str) -> Callable[[Row], str]:

@@ -3,12 +3,12 @@
 import polars as pl
 
 from bayesrep.report.table_format import columns, percent
-from bayesrep.studies.words import IMAGES, Words
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 
 _MOST_BESIDE = 4
 
 
-def subsets_text(table: pl.DataFrame, words: Words = IMAGES) -> str:
+def subsets_text(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
     """Rows of `bayesrep.protocols.compare_subsets` as in table 2 of Shankar et al. (2020).
 
     Of many subsets four stand beside each other, the others below.

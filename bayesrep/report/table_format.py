@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import plain_text
-from bayesrep.studies.shown import align_rows
-from bayesrep.studies.words import IMAGES, Words
+from bayesrep.studies.representation import align_rows
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 
 MISSING_TEXT = "-"
 TEXT_FORMAT: ContextVar[str] = ContextVar("TEXT_FORMAT", default="text")
@@ -191,7 +191,7 @@ def group_quantities(table: pl.DataFrame, *names: str) -> list[dict[str, Any]]:
     ]
 
 
-def rows_table(table: pl.DataFrame, digits: int = 3, words: Words = IMAGES) -> str:
+def rows_table(table: pl.DataFrame, digits: int = 3, words: Words = IMAGE_WORDS) -> str:
     """Any table as it is, numbers to some digits; columns have the study's words for names."""
 
     def cell(value: Any) -> str:

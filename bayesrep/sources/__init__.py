@@ -1,9 +1,9 @@
 """Readers of published data and of your own tables, one file a source.
 
-`READERS` maps a source's name to how it is read: by a function from the paths given by the user to
-`bayesrep.studies.contents.StudyContents`, a study, or what one needs as far as the files go. What
-the files are is in the docstring of each reader's module. `STATEMENTS` are the sources without
-files: the function makes the text that a database is to be asked.
+`READERS` maps a source's name to its reader, a function from the user's paths to
+`bayesrep.studies.draft.StudyContents`: a study, complete or not yet. The docstring of each reader's
+module describes the files. `STATEMENTS` are the sources without files: the function makes the query
+for a database.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,30 +11,30 @@ from dataclasses import dataclass
 from typing import Any
 
 from bayesrep.sources import arrays, cifar10_1, cifar10h, evals, imagenetv2, madrylab, sql, tables
-from bayesrep.studies.contents import StudyContents
+from bayesrep.studies.draft import StudyContents
 
 __all__ = ["READERS", "STATEMENTS", "Reader", "Statement"]
 
 
 @dataclass(frozen=True)
 class Reader:
-    """How one source is read, and what a person is told of it.
+    """Reader of one source, and its description for users.
 
     Attributes
     ----------
     read
         Function that takes a sequence of paths, and options by keyword where it has any.
     text
-        What the source is and takes.
+        Description of the source and its files.
     example
         Arguments of `bayesrep import`, after the name of the source.
     has_counts
-        Whether its files may hold counts of annotators.
+        True if its files may hold counts of annotators.
     adds_counts
-        Whether its counts may be added to answers that await them.
+        True if its counts may be added to answers that await them.
     survey
-        Function that says what the files hold before anything of them is chosen: a row a data set,
-        and groups of these; with paths and options as `read`.
+        Function that lists the contents of the files before any choice: a row a data set, and
+        groups of these; with paths and options as `read`.
     """
 
     read: Callable[..., StudyContents]
@@ -47,14 +47,14 @@ class Reader:
 
 @dataclass(frozen=True)
 class Statement:
-    """How a database is asked for a study, and what a person is told of it.
+    """Query of a database for a study, and its description for users.
 
     Attributes
     ----------
     state
         Function that makes the text, of options by keyword.
     text
-        What the source is and takes.
+        Description of the source and its tables.
     example
         Arguments of `bayesrep import`, after the name of the source.
     """

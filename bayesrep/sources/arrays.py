@@ -28,20 +28,20 @@ from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import delimited, npy
 from bayesrep.sources.cifar10_1 import check_range, whole_array
 from bayesrep.studies.class_order import refuse_mistake
-from bayesrep.studies.contents import StudyContents
-from bayesrep.studies.folder import RANKS
+from bayesrep.studies.draft import StudyContents
+from bayesrep.studies.layout import MAX_RANKS
 from bayesrep.studies.predictions import Predictions, code_type
 from bayesrep.types import Floats
 
-LABELS, CLASSES = "labels.npy", "classes.txt"
-_SUM = 1e-3
-_LONGEST = 1_000_000  # bytes of names of classes
+LABELS_FILE, CLASSES_FILE = "labels.npy", "classes.txt"
+_SUM_TOLERANCE = 1e-3
+_MAX_NAMES_BYTES = 1_000_000  # of the names of classes
 
 
 def read(
     paths: Sequence[str | Path], *, reference: str | None = None, replication: str | None = None
 ) -> StudyContents:
-    """Read what classifiers answered on two data sets.
+    """Read classifiers' answers on two data sets.
 
     Parameters
     ----------
@@ -65,8 +65,8 @@ def read(
     if len(folders) != 2:
         raise StudyError("arrays-folders-not-two", folder_count=len(folders))  # fmt: skip
     names = [
-        given or folder.resolve().name
-        for given, folder in zip((reference, replication), folders, strict=True)
+        option or folder.resolve().name
+        for option, folder in zip((reference, replication), folders, strict=True)
     ]
     if names[0] == names[1]:
         raise StudyError("arrays-data-sets-share-name", dataset=names[0])
@@ -88,18 +88,18 @@ def read(
 
 def _read(dataset: str, folder: Path) -> Predictions:
     if not folder.is_dir():
-        raise StudyError("arrays-folder-missing", folder=folder, labels_file=LABELS)
-    labels = whole_array(folder / LABELS, _array(folder / LABELS), dimensions=1)
-    files = sorted(path for path in folder.glob("*.npy") if path.name != LABELS)
+        raise StudyError("arrays-folder-missing", folder=folder, labels_file=LABELS_FILE)
+    labels = whole_array(folder / LABELS_FILE, _array(folder / LABELS_FILE), dimensions=1)
+    files = sorted(path for path in folder.glob("*.npy") if path.name != LABELS_FILE)
     if not files:
-        raise StudyError("folder-without-classifier-arrays", folder=folder, labels_file=LABELS)
+        raise StudyError("folder-without-classifier-arrays", folder=folder, labels_file=LABELS_FILE)
     predictions = [_read_one_classifier(path, len(labels)) for path in files]
     columns = {scores.shape[1] for _, scores in predictions if scores is not None}
     classes = _classes(folder, columns, [labels, *(answers for answers, _ in predictions)])
-    check_range(folder / LABELS, labels, len(classes))
+    check_range(folder / LABELS_FILE, labels, len(classes))
     for path, (answers, _) in zip(files, predictions, strict=True):
         check_range(path, answers, len(classes))
-        refuse_mistake(labels, answers[:, 0], where=f"{folder / LABELS} and {path.name}")
+        refuse_mistake(labels, answers[:, 0], where=f"{folder / LABELS_FILE} and {path.name}")
     ranks = min(answers.shape[1] for answers, _ in predictions)
     stacked = np.stack([answers[:, :ranks] for answers, _ in predictions])
     scores = [scores for _, scores in predictions if scores is not None]
@@ -136,7 +136,7 @@ def _read_one_classifier(path: Path, images: int) -> tuple[NDArray[np.int64], Fl
         )
     if values.dtype.kind in "iu":
         numbers = whole_array(path, values, dimensions=values.ndim)
-        return numbers.reshape(images, -1)[:, :RANKS], None
+        return numbers.reshape(images, -1)[:, :MAX_RANKS], None
     if values.dtype.kind != "f" or values.ndim != 2:
         raise StudyError(
             "array-neither-probabilities-nor-classes",
@@ -146,14 +146,14 @@ def _read_one_classifier(path: Path, images: int) -> tuple[NDArray[np.int64], Fl
         )
     scores = values.astype(np.float64)
     inside = np.isfinite(scores).all(axis=1) & (scores >= 0).all(axis=1)
-    inside &= np.abs(np.where(np.isfinite(scores), scores, 0).sum(axis=1) - 1) <= _SUM
+    inside &= np.abs(np.where(np.isfinite(scores), scores, 0).sum(axis=1) - 1) <= _SUM_TOLERANCE
     if not inside.all():
         raise StudyError(
             "rows-not-probabilities",
             path=path,
             rows=listing(np.flatnonzero(~inside).tolist(), "row"),
         )
-    return np.argsort(-scores, axis=1, kind="stable")[:, :RANKS].astype(np.int64), scores
+    return np.argsort(-scores, axis=1, kind="stable")[:, :MAX_RANKS].astype(np.int64), scores
 
 
 def _classes(
@@ -163,12 +163,12 @@ def _classes(
     if len(columns) > 1:
         counts = " and ".join(map(str, sorted(columns)))
         raise StudyError("arrays-class-counts-differ", folder=folder, class_counts=counts)
-    path = folder / CLASSES
+    path = folder / CLASSES_FILE
     if not path.exists():
         largest = max(int(each.max()) for each in numbers) + 1
         return tuple(map(str, range(next(iter(columns), largest))))
     try:
-        if path.stat().st_size > _LONGEST:
+        if path.stat().st_size > _MAX_NAMES_BYTES:
             raise ValueError("too long")
         names = delimited.read_lines(path)
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What people answered to the tasks of a collection, as the forms give it back.
+"""Assignments: workers' answers to the tasks of a collection, from the files of its forms.
 
     .csv     batch results of Mechanical Turk: the layout's fields Answer.selected and Answer.main
     .json    Label Studio's export, JSON or JSON-MIN, or what the offline page saves
@@ -15,7 +15,7 @@ import polars as pl
 
 from bayesrep.errors import StudyError, reason
 from bayesrep.files import strict_json
-from bayesrep.files.places import Place
+from bayesrep.files.row_numbers import Place
 from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import durations, numbers, people, texts, whole_numbers
 from bayesrep.sources.exports.columns import find_marks
@@ -23,9 +23,9 @@ from bayesrep.sources.exports.label_studio import Annotation, collect_answers, c
 from bayesrep.sources.exports.mturk import with_task_answers
 from bayesrep.sources.raw_answers import name_nobodies
 
-PAGE = "bayesrep answers 1"
-"""The format that the offline page writes."""
-SCHEMA: Mapping[str, Any] = {
+PAGE_FORMAT = "bayesrep answers 1"
+"""Format of the offline page's files."""
+ASSIGNMENT_SCHEMA: Mapping[str, Any] = {
     "task": pl.String,
     "worker": pl.String,
     "selected": pl.List(pl.Int16),
@@ -36,12 +36,12 @@ SCHEMA: Mapping[str, Any] = {
     "rejected": pl.Boolean,
     "file": pl.String,
 }
-_MTURK = ("WorkerId", "Input.task")
-_FACTS = ("WorkTimeInSeconds", "SubmitTime", "Reward")
+_MTURK_COLUMNS = ("WorkerId", "Input.task")
+_FACT_COLUMNS = ("WorkTimeInSeconds", "SubmitTime", "Reward")
 
 
 def read_assignments(paths: Sequence[str | Path]) -> pl.DataFrame:
-    """Read what was answered, of any number of files.
+    """Read the assignments of any number of files.
 
     Parameters
     ----------
@@ -62,34 +62,36 @@ def read_assignments(paths: Sequence[str | Path]) -> pl.DataFrame:
     parts: list[pl.DataFrame] = []
     for path in paths:
         kind = Path(path).suffix.lower()
-        if kind not in _KINDS:
+        if kind not in _READER_OF_ENDING:
             raise StudyError("assignments-file-type-unknown", path=path)
-        part, place = _KINDS[kind](path), Place(str(path), "assignment")
+        part, place = _READER_OF_ENDING[kind](path), Place(str(path), "assignment")
         lost = part["selected"].is_null() | part["selected"].list.contains(None, nulls_equal=True)
         if lost.any():
             raise StudyError("assignments-without-places", where=path, rows=place.rows(lost))
         part = part.with_columns(texts(part[name], place) for name in ("task", "worker"))
         part = name_nobodies(part, ["task", "worker"], str(path))
         worker, file = people(part["worker"], place), pl.lit(str(path))
-        parts.append(part.with_columns(worker, file=file).select(list(SCHEMA)))
-    return pl.concat(parts) if parts else pl.DataFrame(schema=SCHEMA)
+        parts.append(part.with_columns(worker, file=file).select(list(ASSIGNMENT_SCHEMA)))
+    return pl.concat(parts) if parts else pl.DataFrame(schema=ASSIGNMENT_SCHEMA)
 
 
 def _mturk(path: str | Path) -> pl.DataFrame:
-    """Batch results: a row an assignment."""
+    """Read batch results of Mechanical Turk: a row an assignment."""
     table, where = read_only(path)
-    require(table, _MTURK, where)
+    require(table, _MTURK_COLUMNS, where)
     if "Answer.taskAnswers" in table.columns:
         table = with_task_answers(table, str(where))
     if "Answer.selected" not in table.columns:
         raise StudyError("no-answer-selected-column", where=where)
-    known = ("Answer.main", "AssignmentStatus", "Reject", *_FACTS)
-    absent = [name for name in known if name not in table.columns]
+    optional = ("Answer.main", "AssignmentStatus", "Reject", *_FACT_COLUMNS)
+    absent = [name for name in optional if name not in table.columns]
     table = table.with_columns(pl.lit(None, pl.String).alias(name) for name in absent)
-    said = table["Answer.selected"].str.strip_chars().fill_null("none")
-    if (wrong := ~said.str.contains(_PLACES)).any():
-        raise StudyError("answer-selected-not-places", where=where, rows=where.rows(wrong, said))
-    places = said.replace("none", "").str.extract_all(r"\d+").cast(pl.List(pl.Int16))
+    places_text = table["Answer.selected"].str.strip_chars().fill_null("none")
+    if (wrong := ~places_text.str.contains(_PLACES_PATTERN)).any():
+        raise StudyError(
+            "answer-selected-not-places", where=where, rows=where.rows(wrong, places_text)
+        )
+    places = places_text.replace("none", "").str.extract_all(r"\d+").cast(pl.List(pl.Int16))
     marks = find_marks(table.select("AssignmentStatus", "Reject"), where)
     pay = table["Reward"].str.strip_chars("$ ")
     return table.select(
@@ -104,33 +106,35 @@ def _mturk(path: str | Path) -> pl.DataFrame:
     )
 
 
-_PLACES = r"^(none|\d{1,4}(\s*,\s*\d{1,4})*)?$"
-_ZONES = {"PDT": "-0700", "PST": "-0800", "UTC": "+0000", "GMT": "+0000"}
+_PLACES_PATTERN = r"^(none|\d{1,4}(\s*,\s*\d{1,4})*)?$"
+_ZONE_OFFSETS = {"PDT": "-0700", "PST": "-0800", "UTC": "+0000", "GMT": "+0000"}
 
 
 def _iso(time: pl.Expr) -> pl.Expr:
     """Times such as Sat Nov 02 12:44:30 PDT 2019 in UTC; null where they are none."""
-    zoned = time.str.replace(r"^\w+ ", "").str.replace_many(list(_ZONES), list(_ZONES.values()))
+    zoned = time.str.replace(r"^\w+ ", "").str.replace_many(
+        list(_ZONE_OFFSETS), list(_ZONE_OFFSETS.values())
+    )
     read = zoned.str.to_datetime("%b %d %H:%M:%S %z %Y", time_zone="UTC", strict=False)
     return read.dt.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _json(path: str | Path) -> pl.DataFrame:
-    """What the offline page saved, or an export of Label Studio."""
-    held = strict_json.read(path)
-    if isinstance(held, dict) and held.get("format") == PAGE:
-        told, rows = "what the offline page saves", _of_page
-    elif isinstance(held, list):
-        told, rows = "an export of Label Studio", _of_tasks
+    """Read a file of the offline page, or an export of Label Studio."""
+    content = strict_json.read(path)
+    if isinstance(content, dict) and content.get("format") == PAGE_FORMAT:
+        expected_format, rows = "what the offline page saves", _of_page
+    elif isinstance(content, list):
+        expected_format, rows = "an export of Label Studio", _of_tasks
     else:
         raise StudyError("answers-file-not-recognised", path=path)
     try:
-        table = pl.DataFrame(rows(held, str(path)), schema=_TOLD, strict=True)
+        table = pl.DataFrame(rows(content, str(path)), schema=_JSON_SCHEMA, strict=True)
     except (*_DAMAGE_ERRORS, pl.exceptions.PolarsError) as error:
         raise StudyError(
             "answers-file-damaged",
             path=path,
-            expected_format=told,
+            expected_format=expected_format,
             error_type=type(error).__name__,
             reason=reason(error),
         ) from None
@@ -138,12 +142,12 @@ def _json(path: str | Path) -> pl.DataFrame:
     return table.with_columns(durations(table["seconds"], place, missing=True))
 
 
-_TOLD = {**SCHEMA, "seconds": pl.String}
-_TOLD.pop("file")
+_JSON_SCHEMA = {**ASSIGNMENT_SCHEMA, "seconds": pl.String}
+_JSON_SCHEMA.pop("file")
 
 
-def _of_page(held: Any, _: str) -> list[dict[str, Any]]:
-    worker = held["worker"]
+def _of_page(content: Any, _: str) -> list[dict[str, Any]]:
+    worker = content["worker"]
     return [
         {
             "task": each["task"],
@@ -155,27 +159,29 @@ def _of_page(held: Any, _: str) -> list[dict[str, Any]]:
             "pay": None,
             "rejected": False,
         }
-        for each in held["answers"]
+        for each in content["answers"]
     ]
 
 
-def _of_tasks(held: Any, where: str) -> list[dict[str, Any]]:
-    """The assignments of all tasks; those that were skipped are none."""
-    return [_assignment(each) for each in count_annotations(held, where)]
+def _of_tasks(content: Any, where: str) -> list[dict[str, Any]]:
+    """List the assignments of all tasks, without skipped ones."""
+    return [_assignment(each) for each in count_annotations(content, where)]
 
 
 def _assignment(each: Annotation) -> dict[str, Any]:
-    said, held = dict(collect_answers(each, "task")), each.held
-    if each.held is not each.task and any(len(words) > 1 for words in said.values()):
+    values_of, annotation = dict(collect_answers(each, "task")), each.record
+    if each.record is not each.task and any(len(words) > 1 for words in values_of.values()):
         raise ValueError("a control was answered twice in one annotation")
-    selected, main = (said.get(name, [("", None)])[0][1] or () for name in ("selected", "main"))
+    selected, main = (
+        values_of.get(name, [("", None)])[0][1] or () for name in ("selected", "main")
+    )
     return {
         "task": each.data["task"],
         "worker": each.worker,
         "selected": [int(place) for place in selected],
         "main": int(main[0]) if main else None,
-        "seconds": _word(held.get("lead_time")),
-        "time": _text(held.get("created_at")),
+        "seconds": _word(annotation.get("lead_time")),
+        "time": _text(annotation.get("created_at")),
         "pay": None,
         "rejected": False,
     }
@@ -198,4 +204,4 @@ def _word(value: Any) -> str | None:
 
 
 _DAMAGE_ERRORS = (TypeError, KeyError, AttributeError, ValueError, OverflowError)
-_KINDS = {".csv": _mturk, ".json": _json}
+_READER_OF_ENDING = {".csv": _mturk, ".json": _json}

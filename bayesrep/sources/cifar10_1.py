@@ -22,19 +22,19 @@ from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.files import strict_json
 from bayesrep.sources.pickles.safe_pickle import read_array
 from bayesrep.studies.class_order import refuse_mistake
-from bayesrep.studies.contents import StudyContents
+from bayesrep.studies.draft import StudyContents
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Ints
 
-VERSIONS = ("v4", "v6")
-SUFFIX = "_predictions"  # of the names of the JSON files
-CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+TEST_SET_VERSIONS = ("v4", "v6")
+PREDICTIONS_SUFFIX = "_predictions"  # of the names of the JSON files
+CIFAR10_CLASSES = tuple("airplane automobile bird cat deer dog frog horse ship truck".split())
 
 
 def read_answers(
     repository: str | Path, labels_path: str | Path, *, version: str = "v4"
 ) -> tuple[Predictions, Predictions]:
-    """Read what the classifiers answered.
+    """Read the classifiers' answers.
 
     Parameters
     ----------
@@ -90,8 +90,10 @@ def read(paths: Sequence[str | Path], *, version: str = "v6") -> StudyContents:
     StudyError
         As `read_answers`, and where these are not given.
     """
-    if version not in VERSIONS:
-        raise OptionError("unknown-cifar-version", version=version, choices=" and ".join(VERSIONS))
+    if version not in TEST_SET_VERSIONS:
+        raise OptionError(
+            "unknown-cifar-version", version=version, choices=" and ".join(TEST_SET_VERSIONS)
+        )
     folders = [path for path in map(Path, paths) if path.is_dir()]
     files = [path for path in map(Path, paths) if not path.is_dir()]
     if len(folders) != 1 or len(files) != 1:
@@ -101,7 +103,7 @@ def read(paths: Sequence[str | Path], *, version: str = "v6") -> StudyContents:
 
 def _read(dataset: str, folder: Path, labels_path: str | Path) -> Predictions:
     labels = whole_array(labels_path, read_array(labels_path), dimensions=1)
-    check_range(labels_path, labels, len(CLASSES))
+    check_range(labels_path, labels, len(CIFAR10_CLASSES))
     files = json_files([folder])
     answers = np.stack([read_predicted_classes(path, len(labels)) for path in files]).astype(
         np.int16
@@ -110,9 +112,9 @@ def _read(dataset: str, folder: Path, labels_path: str | Path) -> Predictions:
     return Predictions(
         dataset,
         np.arange(len(labels)).astype(np.str_),
-        CLASSES,
+        CIFAR10_CLASSES,
         labels,
-        tuple(path.stem.removesuffix(SUFFIX) for path in files),
+        tuple(path.stem.removesuffix(PREDICTIONS_SUFFIX) for path in files),
         answers[:, :, None],
     )
 
@@ -167,8 +169,8 @@ def whole_array(path: str | Path, values: NDArray[Any], *, dimensions: int) -> I
 
 def check_range(path: str | Path, labels: Ints, number: int) -> None:
     """Raise `StudyError` naming the images whose label is not below `number`."""
-    beyond = np.flatnonzero(labels >= number)
-    if beyond.size:
+    wrong = np.flatnonzero(labels >= number)
+    if wrong.size:
         raise StudyError(
-            "label-beyond-counted-labels", path=path, label_count=number, images=listing(beyond)
+            "label-beyond-counted-labels", path=path, label_count=number, images=listing(wrong)
         )

@@ -19,7 +19,7 @@ import numpy as np
 
 from bayesrep.errors import StudyError
 from bayesrep.sources.cifar10_1 import (
-    SUFFIX,
+    PREDICTIONS_SUFFIX,
     check_range,
     json_files,
     read_predicted_classes,
@@ -27,12 +27,12 @@ from bayesrep.sources.cifar10_1 import (
 )
 from bayesrep.sources.pickles.safe_pickle import read_array
 from bayesrep.sources.placebo import placebo_replication
-from bayesrep.studies.contents import StudyContents
+from bayesrep.studies.draft import StudyContents
 from bayesrep.types import Bools, Ints
 
-COUNTS = "cifar10h-counts.npy"
-PREDICTIONS = "model_predictions/original_predictions"
-"""Places in the published folders of the files that are read."""
+COUNTS_FILE = "cifar10h-counts.npy"
+PREDICTIONS_FOLDER = "model_predictions/original_predictions"
+"""Paths of the files within the published folders."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +42,11 @@ class Cifar10H:
     Attributes
     ----------
     counts : int64 [N, L]
-        How many annotators gave each of the L labels.
+        Number of annotators who gave each of the L labels.
     labels : int64 [N]
         The true labels.
     correct : bool [N, C]
-        Whether each classifier is right.
+        True if a classifier is right.
     classifiers : tuple of C str
         Their names.
     """
@@ -92,15 +92,21 @@ def read(paths: Sequence[str | Path], *, seed: int = 0) -> StudyContents:
             prediction_count=len(predictions),
         )
     data = read_cifar10h(counts[0], labels[0], *predictions)
-    told = data.counts, data.labels, data.correct, data.classifiers
-    return StudyContents.from_study(placebo_replication(*told, seed=seed))
+    parts = data.counts, data.labels, data.correct, data.classifiers
+    return StudyContents.from_study(placebo_replication(*parts, seed=seed))
 
 
 def _list_published_files(path: Path) -> list[Path]:
-    """What a published folder holds of the three; any other path is what it is."""
+    """List a published folder's files of the three kinds; any other path is one file."""
     if not path.is_dir() or any(path.glob("*.json")):
         return [path]
-    names = (COUNTS, f"data/{COUNTS}", "*labels.npy", "data/*labels.npy", PREDICTIONS)
+    names = (
+        COUNTS_FILE,
+        f"data/{COUNTS_FILE}",
+        "*labels.npy",
+        "data/*labels.npy",
+        PREDICTIONS_FOLDER,
+    )
     return [file for name in names for file in sorted(path.glob(name))]
 
 
@@ -146,5 +152,5 @@ def read_cifar10h(
         counts=counts,
         labels=labels,
         correct=np.column_stack(columns),
-        classifiers=tuple(path.stem.removesuffix(SUFFIX) for path in files),
+        classifiers=tuple(path.stem.removesuffix(PREDICTIONS_SUFFIX) for path in files),
     )

@@ -1,4 +1,4 @@
-"""The annotations of the Classify task that Tsipras et al. (2020) publish.
+"""Published annotations of Tsipras et al.'s (2020) Classify task.
 
 annotations_classify_task.pkl of github.com/MadryLab/ImageNetMultiLabel: a pickled data frame with a
 row for each image, of which nothing is executed,
@@ -8,11 +8,11 @@ row for each image, of which nothing is executed,
     selected         of each annotator, without a name, the labels chosen: a list of lists
     main             of each annotator the main object's label
 
-image_info.pkl, likewise, says of all 10,000 images what became of them, in two columns:
+image_info.pkl, likewise, has the outcome of all 10,000 images, in two columns:
 
     image            file name
     annotation       fu (annotators classified it), easy (its label was clearly the most likely),
-                     mis (nobody selected its label), amb (of which the paper does not speak)
+                     mis (nobody selected its label), amb (not described in the paper)
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,19 +24,24 @@ import polars as pl
 from bayesrep.errors import StudyError, listing, reason
 from bayesrep.sources.pickles.safe_pickle import read_frame
 
-DATASET = "imagenet"
-_COLUMNS = ("image", "imagenet_label", "selected", "main")
-_FATES = {"fu": "classify", "easy": "clear", "mis": "own label never selected", "amb": "ambiguous"}
+DATASET_NAME = "imagenet"
+_FRAME_COLUMNS = ("image", "imagenet_label", "selected", "main")
+_FATE_OF_CODE = {
+    "fu": "classify",
+    "easy": "clear",
+    "mis": "own label never selected",
+    "amb": "ambiguous",
+}
 
 
-def read_classify_frame(path: str | Path, dataset: str = DATASET) -> pl.DataFrame:
+def read_classify_frame(path: str | Path, dataset: str = DATASET_NAME) -> pl.DataFrame:
     """Read what every annotator said, of the labels that anybody chose, a row an answer.
 
     `worker` numbers the annotators of an image, who are not the same people from image to image.
     """
-    frame = _read(path, _COLUMNS, "annotations_classify_task.pkl")
+    frame = _read(path, _FRAME_COLUMNS, "annotations_classify_task.pkl")
     try:
-        rows = list(_answers(*(frame[name].tolist() for name in _COLUMNS)))
+        rows = list(_answers(*(frame[name].tolist() for name in _FRAME_COLUMNS)))
     except (TypeError, ValueError) as error:
         raise StudyError("frame-not-as-published", path=path, reason=reason(error)) from None
     schema = {
@@ -55,15 +60,15 @@ def read_fates_frame(path: str | Path) -> pl.DataFrame:
     """Read what became of every image before annotators classified some."""
     frame = _read(path, ("image", "annotation"), "image_info.pkl")
     kinds = [str(kind) for kind in frame["annotation"].tolist()]
-    if strange := [kind for kind in dict.fromkeys(kinds) if kind not in _FATES]:
+    if strange := [kind for kind in dict.fromkeys(kinds) if kind not in _FATE_OF_CODE]:
         raise StudyError(
             "unknown-fate-annotation",
             path=path,
             annotations=listing(strange, "annotation"),
-            choices=", ".join(_FATES),
+            choices=", ".join(_FATE_OF_CODE),
         )
     images = [str(image) for image in frame["image"].tolist()]
-    return pl.DataFrame({"image": images, "fate": [_FATES[kind] for kind in kinds]})
+    return pl.DataFrame({"image": images, "fate": [_FATE_OF_CODE[kind] for kind in kinds]})
 
 
 def _read(path: str | Path, columns: Sequence[str], published: str) -> Any:
@@ -83,11 +88,11 @@ def _answers(
     images: list[Any], labels: list[Any], selected: list[Any], main: list[Any]
 ) -> Iterator[tuple[Any, ...]]:
     for image, own, chosen, first in zip(images, labels, selected, main, strict=True):
-        # The own label was always among those that could be chosen (appendix B.1.3).
-        known = dict.fromkeys([*(int(label) for each in chosen for label in each), int(own)])
-        for worker, (said, best) in enumerate(zip(chosen, first, strict=True), 1):
-            has = {int(label) for label in said}
-            for label in known:
+        # The own label was always a choice (appendix B.1.3).
+        choices = dict.fromkeys([*(int(label) for each in chosen for label in each), int(own)])
+        for worker, (labels_chosen, best) in enumerate(zip(chosen, first, strict=True), 1):
+            has = {int(label) for label in labels_chosen}
+            for label in choices:
                 yield (
                     str(image),
                     str(label),

@@ -1,4 +1,4 @@
-"""What lies at a path, and what it allows: a study, answers without counts, attempts, or logs."""
+"""Diagnosis of data at a path: a study, answers without counts, attempts, or logs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,43 +9,50 @@ import polars as pl
 from bayesrep.atomic import find_moved_aside
 from bayesrep.errors import OptionError, StudyError, listing, plain_text
 from bayesrep.files.tables import scan
-from bayesrep.sources.evals.contents import count_attempts
-from bayesrep.sources.evals.joined import join_records
+from bayesrep.sources.evals.detect_format import join_known_groups, read_logs
+from bayesrep.sources.evals.match_items import join_records
 from bayesrep.sources.evals.reading import explain_refusals
-from bayesrep.sources.evals.recognised import join_known_groups, read_logs
 from bayesrep.sources.evals.records import LogChoices
-from bayesrep.sources.tables.recognise import COUNTED_KINDS, KINDS
-from bayesrep.studies.allows import ADJUSTED, RAW, Allowed, of_answers, of_attempts, of_study
+from bayesrep.sources.evals.survey import count_attempts
+from bayesrep.sources.tables.recognise import COUNTED_KINDS, KIND_COLUMNS
 from bayesrep.studies.attempts import Attempts, read_attempts
-from bayesrep.studies.contents import StudyContents
-from bayesrep.studies.folder import PREDICTIONS
+from bayesrep.studies.capabilities import (
+    ADJUSTED_USE,
+    RAW_USE,
+    Allowed,
+    of_answers,
+    of_attempts,
+    of_study,
+)
+from bayesrep.studies.draft import StudyContents
+from bayesrep.studies.layout import PREDICTIONS_FOLDER
 from bayesrep.studies.manifest import describe_missing_study
 from bayesrep.studies.study_folder import StudyFolder
-from bayesrep.studies.words import VOCABULARIES, vocabulary_of
+from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, vocabulary_of
 
 NO_CHOICES = LogChoices()
 
 
 def examine_data(
-    paths: Sequence[Path], asked: LogChoices = NO_CHOICES
+    paths: Sequence[Path], choices: LogChoices = NO_CHOICES
 ) -> tuple[str, list[Allowed]]:
-    """Say what is there, and what it allows."""
+    """Describe the data, and judge their capabilities."""
     path = paths[0]
     if len(paths) == 1 and find_moved_aside(path) is not None:
         raise StudyError(describe_missing_study(path))
-    there = StudyFolder(path)
-    if len(paths) == 1 and (there.is_study or (path / PREDICTIONS).is_dir()):
+    folder = StudyFolder(path)
+    if len(paths) == 1 and (folder.is_study or (path / PREDICTIONS_FOLDER).is_dir()):
         return _examine_contents(StudyContents.open(path))
     _refuse_study_tables(paths)
     if len(paths) == 1 and path.suffix in (".csv", ".parquet"):
         try:
-            tried = read_attempts(path)
+            attempts = read_attempts(path)
         except StudyError as error:  # else a table of scores, which is a log
             if error.rule in ("counts-of-few-values", "counts-with-common-divisor"):
                 raise
         else:
-            return "a table of attempts", _of_table(tried)
-    return _of_logs(paths, asked)
+            return "a table of attempts", _of_table(attempts)
+    return _of_logs(paths, choices)
 
 
 def _refuse_study_tables(paths: Sequence[Path]) -> None:
@@ -55,7 +62,7 @@ def _refuse_study_tables(paths: Sequence[Path]) -> None:
             continue
         columns = scan(path).collect_schema().names()
         for kind in COUNTED_KINDS:
-            if set(KINDS[kind]) <= set(columns):
+            if set(KIND_COLUMNS[kind]) <= set(columns):
                 raise StudyError("doctor-of-study-table", path=path, kind=kind)
 
 
@@ -67,21 +74,21 @@ def _examine_contents(contents: StudyContents) -> tuple[str, list[Allowed]]:
     sizes = [len(each.images) for each in contents.answers]
     shared = [set(each.classifiers) for each in contents.answers]
     models = len(set.intersection(*shared)) if shared else 0
-    words = VOCABULARIES[vocabulary_of(contents.provenance)]
+    words = VOCABULARY_OF_NAME[vocabulary_of(contents.provenance)]
     judged = of_answers(names, sizes, models, words)
     return "answers that await their counts", [*judged, of_attempts(contents.attempts, words)]
 
 
-def _of_table(found: Sequence[Attempts]) -> list[Allowed]:
-    names = list(dict.fromkeys(each.dataset for each in found))
-    sizes = [max(len(each.images) for each in found if each.dataset == name) for name in names]
-    models = len({each.classifier for each in found})
-    words = VOCABULARIES["evaluation"]
-    return [*of_answers(names, sizes, models, words), of_attempts(found, words)]
+def _of_table(attempts: Sequence[Attempts]) -> list[Allowed]:
+    names = list(dict.fromkeys(each.dataset for each in attempts))
+    sizes = [max(len(each.images) for each in attempts if each.dataset == name) for name in names]
+    models = len({each.classifier for each in attempts})
+    words = VOCABULARY_OF_NAME["evaluation"]
+    return [*of_answers(names, sizes, models, words), of_attempts(attempts, words)]
 
 
-def _of_logs(paths: Sequence[Path], asked: LogChoices) -> tuple[str, list[Allowed]]:
-    logs = join_known_groups(read_logs(paths, asked))
+def _of_logs(paths: Sequence[Path], choices: LogChoices) -> tuple[str, list[Allowed]]:
+    logs = join_known_groups(read_logs(paths, choices))
     records = join_records(logs)
     tools = listing(list(dict.fromkeys(log.tool for log in logs)), "tool")
     tasks = records["task"].unique(maintain_order=True).to_list()
@@ -89,12 +96,15 @@ def _of_logs(paths: Sequence[Path], asked: LogChoices) -> tuple[str, list[Allowe
     on_several = records.group_by("model").agg(pl.col("task").n_unique()).filter(pl.col("task") > 1)
     models = records["model"].n_unique()
     scorers = [name for name in records["scorer"].unique(maintain_order=True) if name]
-    words = VOCABULARIES["evaluation"]
+    words = VOCABULARY_OF_NAME["evaluation"]
     judged = of_answers(tasks, by_task["item"].to_list(), models, words)
-    refused = explain_refusals(logs, records, asked)
-    judged = [_judge_import(each, refused, tasks) if each.what == RAW else each for each in judged]
+    error_of_task = explain_refusals(logs, records, choices)
+    judged = [
+        _judge_import(each, error_of_task, tasks) if each.what == RAW_USE else each
+        for each in judged
+    ]
     solvers = len(on_several) - 1
-    judged = [_by_solvers(each, solvers) if each.what == ADJUSTED else each for each in judged]
+    judged = [_by_solvers(each, solvers) if each.what == ADJUSTED_USE else each for each in judged]
     if len(scorers) > 1:
         judged[-1] = Allowed(
             judged[-1].what,
@@ -119,18 +129,18 @@ def _of_logs(paths: Sequence[Path], asked: LogChoices) -> tuple[str, list[Allowe
 
 
 def _judge_import(raw: Allowed, refused: Mapping[str, Exception], tasks: Sequence[str]) -> Allowed:
-    """What is said of the raw comparison, where some data sets cannot be imported as they are."""
+    """Adjust the raw comparison if some data sets cannot be imported as they are."""
     if raw.state != "yes" or not refused:
         return raw
     name, error = next(iter(refused.items()))
     why = f"import evals refuses {plain_text(name)}: {error}"
     if len(tasks) - len(refused) > 1:  # two others can be compared
         return replace(raw, state="with care", missing=why)
-    return Allowed(RAW, "with care" if isinstance(error, OptionError) else "no", why)
+    return Allowed(RAW_USE, "with care" if isinstance(error, OptionError) else "no", why)
 
 
 def _by_solvers(adjusted: Allowed, solvers: int) -> Allowed:
-    """What is said of the adjusted comparison, where models of the logs may be counted."""
+    """Adjust the adjusted comparison if models of the logs may be counted as solvers."""
     if solvers < 2 or not adjusted.missing:
         return adjusted
     free = (

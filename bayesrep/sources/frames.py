@@ -12,11 +12,11 @@ import polars as pl
 
 from bayesrep.errors import StudyError, reason
 from bayesrep.files import parquet
-from bayesrep.files.places import Place
-from bayesrep.files.sheets import leave_out_index
+from bayesrep.files.row_numbers import Place
+from bayesrep.files.text_table import leave_out_index
 from bayesrep.sources import tables
 from bayesrep.sources.tables.recognise import KNOWN_COLUMNS
-from bayesrep.studies.given_arrays import align_rows
+from bayesrep.studies.input_arrays import align_rows
 from bayesrep.studies.study import Study
 
 
@@ -48,11 +48,11 @@ def read_frames(
     images
         Columns dataset, image, label, and any further ones as groups of images.
     reference, replication
-        What the column dataset calls the two data sets.
+        Names of the two data sets in the column dataset.
     candidates
-        What it calls the pool that the replication was chosen from, if the tables hold it too.
+        Its name of the pool that the replication was chosen from, if the tables hold it too.
     further
-        What it calls further data sets, by the roles that they are to have.
+        Its names of further data sets, by their roles.
     name
         The study's name.
 
@@ -78,13 +78,15 @@ def read_frames(
     >>> study.replication.images.tolist()
     ['b']
     """
-    given = {
+    table_of_kind = {
         "counts": counts,
         "annotations": annotations,
         "predictions": predictions,
         "images": images,
     }
-    frames = {kind: as_polars(table, kind) for kind, table in given.items() if table is not None}
+    frames = {
+        kind: as_polars(table, kind) for kind, table in table_of_kind.items() if table is not None
+    }
     return tables.of_frames(
         frames,
         reference=reference,
@@ -96,12 +98,12 @@ def read_frames(
 
 
 def as_polars(table: Any, where: str, columns: Collection[str] = KNOWN_COLUMNS) -> pl.DataFrame:
-    """A table of another library as a polars frame, in which an index with a name is a column."""
+    """Convert another library's table to a polars frame, with a named index as a column."""
     try:
-        given: Any = table
-        for number, name in enumerate(given.columns if hasattr(given, "iloc") else (), 1):
+        source: Any = table
+        for number, name in enumerate(source.columns if hasattr(source, "iloc") else (), 1):
             if name is None or name != name or not str(name).strip():  # NaN, from a lost heading
-                value = list(given[name])[0] if len(given) else None
+                value = list(source[name])[0] if len(source) else None
                 column = f"column {number}"
                 raise StudyError("column-without-name", where=where, column=column, value=value)
         frame = _frame(table, where)
@@ -109,10 +111,12 @@ def as_polars(table: Any, where: str, columns: Collection[str] = KNOWN_COLUMNS) 
         index = parquet.index_names(getattr(schema, "metadata", None) or {})  # Arrow's
         if frame is not None and hasattr(table, "iloc"):
             labels = cast(Any, table).index
-            index = [str(name or f"__index_level_{at}__") for at, name in enumerate(labels.names)]
+            index = [
+                str(name or f"__index_level_{level}__") for level, name in enumerate(labels.names)
+            ]
             frame = frame.with_columns(
-                pl.Series(name, labels.get_level_values(at).tolist(), strict=False)
-                for at, name in enumerate(index)
+                pl.Series(name, labels.get_level_values(level).tolist(), strict=False)
+                for level, name in enumerate(index)
                 if name not in frame.columns
             )
     except StudyError:
@@ -121,7 +125,7 @@ def as_polars(table: Any, where: str, columns: Collection[str] = KNOWN_COLUMNS) 
         raise StudyError("table-object-unreadable", where=where, reason=reason(error)) from error
     if frame is None:
         raise StudyError("object-not-a-table", where=where, type_name=type(table).__name__)
-    # What databases sum are decimals, which are counts where all are whole.
+    # Sums in databases are decimals, which are counts if all are whole.
     decimals = (column for column in frame.iter_columns() if column.dtype == pl.Decimal)
     whole = [(column, column.cast(pl.Int64, strict=False)) for column in decimals]
     frame = frame.with_columns(
@@ -146,7 +150,7 @@ def _frame(table: Any, where: str) -> pl.DataFrame | None:
             return _of_columns(table, table.columns)
     if isinstance(table, Mapping):
         columns = cast(Mapping[Any, Any], table)
-        rows = align_rows({str(name): held for name, held in columns.items()}, where)
+        rows = align_rows({str(name): values for name, values in columns.items()}, where)
         return _of_columns(rows, map(str, columns))
     if _is_rows(table):
         return pl.DataFrame(table, strict=False, infer_schema_length=None)

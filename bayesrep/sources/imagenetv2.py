@@ -26,25 +26,25 @@ from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import texts, whole_numbers
 from bayesrep.sources.pickles.safe_pickle import read_array
 from bayesrep.studies.annotated import AnnotatedSet
-from bayesrep.studies.contents import StudyContents
+from bayesrep.studies.draft import StudyContents
 from bayesrep.studies.predictions import Predictions, code_type
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import Ints
 
-VALIDATION = "imagenet-validation-original"
-MATCHED_FREQUENCY = "imagenetv2-b-33"  # the upstream name of ImageNet-v2 MatchedFrequency
+VALIDATION_SET = "imagenet-validation-original"
+MATCHED_FREQUENCY_SET = "imagenetv2-b-33"  # the upstream name of ImageNet-v2 MatchedFrequency
 
-_COUNTS = ("dataset", "image", "selected", "shown")
+_TABLE_COLUMNS = ("dataset", "image", "selected", "shown")
 
 
 def read(
     paths: Sequence[str | Path],
     *,
-    reference: str = VALIDATION,
-    replication: str = MATCHED_FREQUENCY,
+    reference: str = VALIDATION_SET,
+    replication: str = MATCHED_FREQUENCY_SET,
 ) -> StudyContents:
-    """Read what the classifiers answered on two test sets, and the counts, where a table has them.
+    """Read the classifiers' answers on two test sets, and the counts if a table has them.
 
     Parameters
     ----------
@@ -90,9 +90,9 @@ def _folder(paths: Sequence[str | Path]) -> Path:
 
 
 def read_answers(
-    folder: str | Path, *, reference: str = VALIDATION, replication: str = MATCHED_FREQUENCY
+    folder: str | Path, *, reference: str = VALIDATION_SET, replication: str = MATCHED_FREQUENCY_SET
 ) -> list[Predictions]:
-    """Read what the classifiers answered on both test sets; counts are not needed.
+    """Read the classifiers' answers on both test sets; counts are not needed.
 
     Parameters
     ----------
@@ -112,14 +112,14 @@ def read_answers(
         As `read`.
     """
     one, other = (read_test_set(folder, name) for name in (reference, replication))
-    for here, there in ((one, other), (other, one)):
-        if extra := sorted(set(here.classifiers) - set(there.classifiers)):
+    for predictions, other_predictions in ((one, other), (other, one)):
+        if extra := sorted(set(predictions.classifiers) - set(other_predictions.classifiers)):
             raise StudyError(
                 "classifier-on-one-test-set",
                 folder=folder,
                 classifiers=listing(extra, "classifier"),
-                dataset=here.dataset,
-                other_dataset=there.dataset,
+                dataset=predictions.dataset,
+                other_dataset=other_predictions.dataset,
             )
     return [one, other]
 
@@ -136,7 +136,7 @@ def read_test_set(
     dataset
         A test set's name: a file of `datasets/` without `.json`.
     classifiers
-        Which to read; all of the test set by default.
+        Names to read; all of the test set by default.
 
     Returns
     -------
@@ -217,23 +217,23 @@ def _top5(path: Path, images: int, classes: int) -> Ints:
 
 
 def _read_counts(path: Path) -> pl.DataFrame:
-    frame, where = read_only(path, _COUNTS)
-    require(frame, _COUNTS, where)
-    converted = [texts(frame[name], where) for name in _COUNTS[:2]]
-    converted += [whole_numbers(frame[name], where) for name in _COUNTS[2:]]
+    frame, where = read_only(path, _TABLE_COLUMNS)
+    require(frame, _TABLE_COLUMNS, where)
+    converted = [texts(frame[name], where) for name in _TABLE_COLUMNS[:2]]
+    converted += [whole_numbers(frame[name], where) for name in _TABLE_COLUMNS[2:]]
     return pl.DataFrame(converted)
 
 
 def _build_annotated_set(
     answers: Predictions, counts: pl.DataFrame, tables: Sequence[Path]
 ) -> AnnotatedSet:
-    """Put counts and predictions together, in the order of the image list."""
+    """Join counts and predictions, in the order of the image list."""
     where = ", ".join(map(str, tables))
     rows = counts.filter(pl.col("dataset") == answers.dataset).drop("dataset")
     if rows.height == 0:
-        held = listing(counts["dataset"].unique().sort(), "data set")
+        datasets = listing(counts["dataset"].unique().sort(), "data set")
         raise StudyError(
-            "no-counts-of-test-set", where=where, dataset=answers.dataset, data_sets=held
+            "no-counts-of-test-set", where=where, dataset=answers.dataset, data_sets=datasets
         )
     if (repeated := rows.filter(pl.col("image").is_duplicated())).height:
         names = listing(repeated["image"].unique(maintain_order=True))

@@ -1,4 +1,4 @@
-"""From the files of a source to a study's folder, as far as the files go."""
+"""Import of a source's files into a study's folder, complete or not yet."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -9,12 +9,12 @@ from typing import Any
 
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.sources import READERS
-from bayesrep.sources.tables.recognise import CANDIDATES
-from bayesrep.studies.contents import StudyContents
-from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.sources.tables.recognise import CANDIDATES_ROLE
+from bayesrep.studies.draft import StudyContents
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.study_folder import StudyFolder
-from bayesrep.studies.words import ENTRY
+from bayesrep.studies.validation import REQUIRED_ROLES
+from bayesrep.studies.vocabulary import PROVENANCE_ENTRY
 
 
 def import_files(
@@ -29,33 +29,35 @@ def import_files(
     progress: bool = False,
     **options: Any,
 ) -> StudyContents:
-    """Read published data or tables, write what they hold, and return what the folder holds then.
+    """Read published data or tables, write them to a folder, and return its contents.
 
-    Options are those of the source's reader, None where they are left to it; any other is an
-    `OptionError`. Workers' names are personal data: codes that cannot be undone, new ones every
-    time, are written in their place unless they are to be kept. `selections` are the rules by
-    which the counts kept images, by the data set's name (`Selection.parse` takes them). `words`
-    names the vocabulary of what is printed of the study, in place of the source's.
+    Options are those of the source's reader, None for its defaults; any other is an
+    `OptionError`. Workers' names are personal data: irreversible codes, new ones every time,
+    replace them unless `keep_workers`. `selections` are the rules by which the counts kept images,
+    by the data set's name (see `Selection.parse`). `words` names the study's vocabulary, in place
+    of the source's.
     """
     reader = READERS[source]
-    known = signature(reader.read).parameters
-    given = {name: value for name, value in options.items() if value is not None}
-    refuse_unknown_options(source, given, known)
+    parameters = signature(reader.read).parameters
+    reader_options = {name: value for name, value in options.items() if value is not None}
+    refuse_unknown_options(source, reader_options, parameters)
     rules = {name: _rule(name, rule) for name, rule in (selections or {}).items()}
     ours = {"keep_workers": keep_workers, "progress": progress}
-    given |= {name: value for name, value in ours.items() if name in known}
-    if "name" in known and known["name"].default is None:
-        given.setdefault("name", out.resolve().name)
+    reader_options |= {name: value for name, value in ours.items() if name in parameters}
+    if "name" in parameters and parameters["name"].default is None:
+        reader_options.setdefault("name", out.resolve().name)
     waited = StudyFolder(out).awaits_counts
     if waited and reader.adds_counts:
-        # Answers say which data set is which.
-        roles = (*REQUIRED_ROLES, CANDIDATES)
-        given = {role: n for role, n in StudyFolder(out).roles.items() if role in roles} | given
-    contents = reader.read(files, **given)
+        # The roles of the waiting answers decide the roles of the counts.
+        roles = (*REQUIRED_ROLES, CANDIDATES_ROLE)
+        reader_options = {
+            role: n for role, n in StudyFolder(out).roles.items() if role in roles
+        } | reader_options
+    contents = reader.read(files, **reader_options)
     if rules:
         contents = _apply_rules(contents, rules)
     if words is not None:
-        contents = replace(contents, provenance={**contents.provenance, ENTRY: words})
+        contents = replace(contents, provenance={**contents.provenance, PROVENANCE_ENTRY: words})
     contents.write(out, force=force)
     if waited and contents.lacks("predictions"):
         # Answers on more images than are counted are no study yet: predict drops them.
@@ -64,16 +66,16 @@ def import_files(
     return contents
 
 
-def refuse_unknown_options(source: str, given: Iterable[str], known: Container[str]) -> None:
+def refuse_unknown_options(source: str, options: Iterable[str], parameters: Container[str]) -> None:
     """Refuse options that a source does not take."""
-    for name in given:
-        if name not in known:
+    for name in options:
+        if name not in parameters:
             raise OptionError("option-foreign-to-source", source=source, option=name)
 
 
-def _rule(name: str, given: Any) -> Selection:
+def _rule(name: str, rule: Any) -> Selection:
     try:
-        return Selection.parse(given)
+        return Selection.parse(rule)
     except StudyError as error:
         raise OptionError(error.violation.add_place(f"--selection of {name!r}")) from None
 

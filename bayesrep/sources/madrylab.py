@@ -6,8 +6,8 @@ authors before passing them on). One row is one annotation:
 
     url                    the image
     dataset                v1 (ImageNet, the reference) or v2 (ImageNet-v2, the replication)
-    selected               whether this annotator selected the image
-    correct_<classifier>   whether the classifier is right on the image, repeated in all its rows
+    selected               true if this annotator selected the image
+    correct_<classifier>   true if the classifier is right on the image, repeated in all its rows
 
 A pickled frame, or a Parquet or CSV table of the same columns, is read in the same way.
 """
@@ -25,12 +25,12 @@ from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import flags, texts
 from bayesrep.sources.pickles.safe_pickle import read_frame
 from bayesrep.studies.annotated import AnnotatedSet
-from bayesrep.studies.contents import StudyContents
+from bayesrep.studies.draft import StudyContents
 from bayesrep.studies.study import Study
 
-_COLUMNS = ("url", "dataset", "selected")
-_PREFIX = "correct_"
-_ROLES = {"v1": "reference", "v2": "replication"}
+_ANNOTATION_COLUMNS = ("url", "dataset", "selected")
+_CORRECT_PREFIX = "correct_"
+_ROLE_OF_DATASET = {"v1": "reference", "v2": "replication"}
 
 
 def read(paths: Sequence[str | Path]) -> StudyContents:
@@ -59,16 +59,16 @@ def read(paths: Sequence[str | Path]) -> StudyContents:
         raise StudyError("madrylab-takes-one-file", file_count=len(paths))
     where = str(paths[0])
     images = _per_image(_annotations(Path(paths[0]), where))
-    keys = [name for name in images.columns if name.startswith(_PREFIX)]
+    keys = [name for name in images.columns if name.startswith(_CORRECT_PREFIX)]
     _check_datasets(images, where)
     for key in keys:
         _check_constant(images, key, where)
     study = Study(
         datasets={
             role: _build_annotated_set(images.filter(pl.col("dataset") == name), name, keys, where)
-            for name, role in _ROLES.items()
+            for name, role in _ROLE_OF_DATASET.items()
         },
-        classifiers=tuple(key.removeprefix(_PREFIX) for key in keys),
+        classifiers=tuple(key.removeprefix(_CORRECT_PREFIX) for key in keys),
         name=Path(where).stem,
         provenance={"source": "madrylab", "file": Path(where).name},
     )
@@ -79,18 +79,20 @@ def _annotations(path: Path, where: str) -> pl.DataFrame:
     """Read the needed columns: url and dataset as text, all others as booleans."""
     table: dict[str, NDArray[Any]] | pl.DataFrame
     if path.suffix.lower() in (".csv", ".parquet"):
-        table = read_only(path, _COLUMNS).frame
+        table = read_only(path, _ANNOTATION_COLUMNS).frame
     else:
         table = read_frame(path)
     names = list(table) if isinstance(table, dict) else table.columns
-    keys = [name for name in names if name.startswith(_PREFIX)]
+    keys = [name for name in names if name.startswith(_CORRECT_PREFIX)]
     if not keys:
         raise StudyError("no-correctness-column", where=where)
     # Column by column, so that wide types of the file are not all held twice.
-    kept = pl.DataFrame([_series(name, table[name]) for name in names if name in _COLUMNS])
-    require(kept, _COLUMNS, where)
-    columns = [texts(kept[name], where) for name in _COLUMNS[:2]]
-    columns.append(flags(kept["selected"], where))
+    annotations = pl.DataFrame(
+        [_series(name, table[name]) for name in names if name in _ANNOTATION_COLUMNS]
+    )
+    require(annotations, _ANNOTATION_COLUMNS, where)
+    columns = [texts(annotations[name], where) for name in _ANNOTATION_COLUMNS[:2]]
+    columns.append(flags(annotations["selected"], where))
     columns += [flags(_series(name, table[name]), where) for name in keys]
     return pl.DataFrame(columns)
 
@@ -112,7 +114,7 @@ def _series(name: str, values: NDArray[Any] | pl.Series) -> pl.Series:
 
 def _per_image(annotations: pl.DataFrame) -> pl.DataFrame:
     """One row per url: counts, and each correctness with whether it is the same in all."""
-    keys = [name for name in annotations.columns if name.startswith(_PREFIX)]
+    keys = [name for name in annotations.columns if name.startswith(_CORRECT_PREFIX)]
     return annotations.group_by("url", maintain_order=True).agg(
         pl.col("dataset").min(),
         pl.col("dataset").max().alias("last_dataset"),
@@ -125,16 +127,16 @@ def _per_image(annotations: pl.DataFrame) -> pl.DataFrame:
 
 
 def _check_datasets(images: pl.DataFrame, where: str) -> None:
-    held = {*images["dataset"].unique(), *images["last_dataset"].unique()}
-    if others := sorted(held - set(_ROLES)):
+    names = {*images["dataset"].unique(), *images["last_dataset"].unique()}
+    if others := sorted(names - set(_ROLE_OF_DATASET)):
         raise StudyError(
             "unknown-madrylab-data-set", where=where, data_sets=listing(others, "data set")
         )
     both = images.filter(pl.col("dataset") != pl.col("last_dataset"))["url"]
     if both.len():
         raise StudyError("image-in-both-data-sets", where=where, images=listing(both))
-    for name in _ROLES:
-        if name not in held:
+    for name in _ROLE_OF_DATASET:
+        if name not in names:
             raise StudyError("madrylab-data-set-absent", where=where, dataset=name)
 
 

@@ -1,6 +1,6 @@
 """A placebo replication: two random parts of one annotated data set, one of them "replicated".
 
-The answer is known on real human answers and real classifiers: no bias-corrected gap at all.
+The truth is known for real human answers and real classifiers: no bias-corrected gap at all.
 """
 
 from collections.abc import Sequence
@@ -48,11 +48,11 @@ def placebo_replication(
     Parameters
     ----------
     human_counts : int [N, L]
-        How many annotators gave each label.
+        Number of annotators who gave each label.
     labels : int [N]
         The true labels.
     correct : bool [N, C]
-        Whether each classifier is right.
+        True if a classifier is right.
     classifiers
         The C names.
     seed
@@ -75,22 +75,22 @@ def placebo_replication(
         reference image stays, or too few candidates have some count for the matching.
     """
     _check_shapes(human_counts, labels, correct)
-    selected, shown = selections(np.asarray(human_counts), np.asarray(labels))
+    selected, n_answers = selections(np.asarray(human_counts), np.asarray(labels))
     batches = (filter_batch, matching_batch, measuring_batch)
-    _check_enough_answers(shown, sum(batches))
+    _check_enough_answers(n_answers, sum(batches))
     rng = np.random.default_rng(seed)
-    half = rng.permutation(len(shown)) < len(shown) // 2
+    half = rng.permutation(len(n_answers)) < len(n_answers) // 2
     # Three disjoint batches of each image's answers: to filter by, to match by, to measure by.
-    kept, matched, measured = deal_answers(rng, selected, shown, batches)
+    filtered, matched, measured = deal_answers(rng, selected, n_answers, batches)
     # Half of the images are the reference, if they pass the filter.
-    reference = np.flatnonzero(half & (kept == filter_batch))
+    reference = np.flatnonzero(half & (filtered == filter_batch))
     if reference.size == 0:
         raise StudyError("no-image-passes-filter-batch", filter_batch=filter_batch)
     candidates = np.flatnonzero(~half)
     # From the other half as many of each matching count as the reference has.
     histogram = np.bincount(matched[reference], minlength=matching_batch + 1)
-    wanted = largest_remainders(histogram / reference.size, size)
-    replication = _draw(rng, candidates, matched[candidates], wanted)
+    target = largest_remainders(histogram / reference.size, size)
+    replication = _draw(rng, candidates, matched[candidates], target)
     sets = (("reference", "cifar10-reference"), ("replication", "cifar10-placebo"))
     return Study(
         datasets={
@@ -118,28 +118,28 @@ def placebo_replication(
 
 
 def selections(human_counts: NDArray[Any], labels: NDArray[Any]) -> tuple[Ints, Ints]:
-    """How many annotators gave the true label, and how many answered, per image."""
+    """Count the annotators who gave the true label, and all answers, per image."""
     counts = human_counts.astype(np.int64)
     return counts[np.arange(len(counts)), labels.astype(np.int64)], counts.sum(axis=1)
 
 
 def deal_answers(
-    rng: np.random.Generator, selected: Ints, shown: Ints, batches: Sequence[int]
+    rng: np.random.Generator, selected: Ints, n_answers: Ints, batches: Sequence[int]
 ) -> list[Ints]:
     """Deal every image's answers without replacement; return the selections in each batch [N]."""
-    yes, no = selected, shown - selected
+    yes, no = selected, n_answers - selected
     dealt: list[Ints] = []
     for batch in batches:
-        drawn = rng.hypergeometric(yes, no, batch)
-        yes, no = yes - drawn, no - (batch - drawn)
-        dealt.append(drawn)
+        batch_selected = rng.hypergeometric(yes, no, batch)
+        yes, no = yes - batch_selected, no - (batch - batch_selected)
+        dealt.append(batch_selected)
     return dealt
 
 
-def _draw(rng: np.random.Generator, candidates: Ints, matched: Ints, wanted: Ints) -> Ints:
-    """Draw the wanted number of candidates at each count of the matching batch."""
+def _draw(rng: np.random.Generator, candidates: Ints, matched: Ints, target: Ints) -> Ints:
+    """Draw the target number of candidates at each count of the matching batch."""
     chosen: list[Ints] = []
-    for count, number in enumerate(wanted):
+    for count, number in enumerate(target):
         pool = candidates[matched == count]
         if pool.size < number:
             raise StudyError(
@@ -149,8 +149,8 @@ def _draw(rng: np.random.Generator, candidates: Ints, matched: Ints, wanted: Int
     return np.sort(np.concatenate(chosen))
 
 
-def _check_enough_answers(shown: Ints, needed: int) -> None:
-    short = np.flatnonzero(shown < needed)
+def _check_enough_answers(n_answers: Ints, needed: int) -> None:
+    short = np.flatnonzero(n_answers < needed)
     if short.size:
         raise StudyError("too-few-answers-for-placebo", needed=needed, images=listing(short))
 

@@ -1,4 +1,4 @@
-"""What annotators answered, as the tools that asked them export it: one row an answer.
+"""Raw answers of annotators from the exports of annotation tools: one row an answer.
 
     table          any CSV or Parquet table with columns for image, worker and answer
     crowd-kit      task, worker, label
@@ -6,8 +6,8 @@
     label-studio   its JSON export, whole or "JSON-MIN"
     reassessed     raters.npz of Reassessed ImageNet (Beyer et al. 2020): tensor, info, ids
 
-`read_raw` returns words as they were answered; `decide` says which of them are a yes. An answer may
-be about one of several labels of an image (column `label`), or hold several (`labelled`).
+`read_raw` returns the answers' words; `decide` maps them to yes or no. An answer may be about one
+of several labels of an image (column `label`), or hold several (`label_questions`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,11 +24,11 @@ from bayesrep.sources.exports.label_studio import read_label_studio
 from bayesrep.sources.exports.mturk import read_mturk
 from bayesrep.sources.exports.reassessed import read_reassessed
 from bayesrep.sources.exports.tables import read_answer_table, read_crowd_kit
-from bayesrep.studies.shown import number
+from bayesrep.studies.representation import number
 
-EMPTY = "(empty)"
-"""The word for no answer, as for a box that was not ticked."""
-SOURCES: Mapping[str, Callable[[str | Path, Columns], pl.DataFrame]] = {
+EMPTY_ANSWER = "(empty)"
+"""Word for no answer, as of a box that was not ticked."""
+RAW_SOURCES: Mapping[str, Callable[[str | Path, Columns], pl.DataFrame]] = {
     "table": read_answer_table,
     "crowd-kit": read_crowd_kit,
     "mturk": read_mturk,
@@ -47,7 +47,7 @@ def read_raw(source: str, path: str | Path, columns: Columns | None = None) -> p
     path
         The file.
     columns
-        Where it says what, as far as the source leaves that open.
+        Columns of the file, if the source leaves them open.
 
     Returns
     -------
@@ -61,32 +61,32 @@ def read_raw(source: str, path: str | Path, columns: Columns | None = None) -> p
     StudyError
         In one line, naming the file, what is wrong with it and what to do.
     """
-    if source not in SOURCES:
-        raise OptionError("unknown-answers-source", source=source, sources=", ".join(SOURCES))
-    table = SOURCES[source](path, columns or Columns())
+    if source not in RAW_SOURCES:
+        raise OptionError("unknown-answers-source", source=source, sources=", ".join(RAW_SOURCES))
+    table = RAW_SOURCES[source](path, columns or Columns())
     if table.is_empty():
         raise StudyError("file-without-answers", path=path)
     named = [name for name in ("image", "label") if name in table.columns]
     table = table.with_columns(
         *(texts(table[name], str(path)) for name in named),
         normalize_names(table["worker"]),
-        normalize_names(pl.col("answer")).replace("", None).fill_null(EMPTY),
+        normalize_names(pl.col("answer")).replace("", None).fill_null(EMPTY_ANSWER),
     )
     table = name_nobodies(table, [*named, "worker"], str(path))
     return table.with_columns(people(table["worker"], str(path)))
 
 
 def name_nobodies(table: pl.DataFrame, question: Sequence[str], where: str) -> pl.DataFrame:
-    """Give every answer of nobody a worker of its own.
+    """Give every answer without a worker's name a worker of its own.
 
-    Nobody is an empty name, and a word that programs write for a missing one, where it would have
-    answered a question more than once.
+    A missing name is empty, or a program's word for a missing value if it would have answered a
+    question more than once.
     """
-    worker, again = table["worker"], table.select(question).is_duplicated()
-    nobodies = worker.filter(again & is_missing(worker)).unique().implode()
+    worker, is_repeated = table["worker"], table.select(question).is_duplicated()
+    nobodies = worker.filter(is_repeated & is_missing(worker)).unique().implode()
     nobody = lack_names(worker) | worker.is_in(nobodies).fill_null(value=False)
-    said = listing(worker.filter(nobody).fill_null("").unique(maintain_order=True), "worker")
-    tell_anonymous(int(nobody.sum()), where, said)
+    names = listing(worker.filter(nobody).fill_null("").unique(maintain_order=True), "worker")
+    tell_anonymous(int(nobody.sum()), where, names)
     row = pl.int_range(1, pl.len() + 1).cast(pl.String)
     own = pl.concat_str(pl.lit(f"nobody ({where}: answer "), row, pl.lit(")"))
     return table.with_columns(worker=pl.when(nobody).then(own).otherwise("worker"))
@@ -101,18 +101,18 @@ def decide(
     maybe_is: str | None = None,
     seed: int = 0,
 ) -> pl.DataFrame:
-    """Say which answers are a yes; every word needs a place, and no one's is guessed.
+    """Decide which answers are a yes; every word needs a meaning, and none is guessed.
 
     Parameters
     ----------
     answers
         From `read_raw`.
     yes, no, maybe
-        Words, whatever their case. Where neither yes nor no is given, `yes`, `true`, `1` and their
-        opposites are understood as in every table but for words of `maybe`, and nothing else.
+        Words, regardless of case. Without either yes or no, `yes`, `true`, `1` and their opposites
+        are understood as in every table but for words of `maybe`, and nothing else.
     maybe_is
-        What the words of `maybe` count as: "yes", "no", "half" (a random half of them counts as
-        yes, so that counts stay whole numbers) or "left-out".
+        Meaning of the words of `maybe`: "yes", "no", "half" (a random half of them counts as yes,
+        so that counts stay whole numbers) or "left-out".
     seed
         Seed of the half.
 
@@ -140,17 +140,19 @@ def decide(
         )
     word = answers["answer"].str.to_lowercase()
     is_yes, is_no, is_maybe = (word.is_in(sorted(words[name])) for name in ("yes", "no", "maybe"))
-    # Without words of the user's the usual ones of yes and no hold.
+    # Without the user's words the usual ones mean yes and no.
     if not words["yes"] and not words["no"]:
-        said = parse_flags(word).set(is_maybe, None)
-        is_yes, is_no = ((said == each).fill_null(value=False) for each in (True, False))
+        is_flag = parse_flags(word).set(is_maybe, None)
+        is_yes, is_no = ((is_flag == each).fill_null(value=False) for each in (True, False))
     # A word in no list is refused with how often it occurs.
     if len(strange := answers.filter(~(is_yes | is_no | is_maybe))):
         counted = strange["answer"].value_counts(sort=True).rows()
-        told = listing([f"{text} ({number(count, 'time')})" for text, count in counted], "answer")
+        words_text = listing(
+            [f"{text} ({number(count, 'time')})" for text, count in counted], "answer"
+        )
         comma = any("," in text for text, _ in counted)
         hint = "; a word that holds a comma stands in quotes: --yes '\"Yes, it fits\"'"
-        raise OptionError("answer-without-meaning", answers=told, hint=hint if comma else "")
+        raise OptionError("answer-without-meaning", answers=words_text, hint=hint if comma else "")
     if maybe_is == "yes":
         is_yes |= is_maybe
     # A random half of the maybes counts as yes, the other as no.
@@ -170,7 +172,7 @@ def _lower_case(words: Sequence[str]) -> set[str]:
 
 
 def describe_answers(answers: pl.DataFrame) -> pl.DataFrame:
-    """What a table of answers holds, a row a data set."""
+    """Summarize a table of answers, a row a data set."""
     question = ["image", *({"label"} & set(answers.columns))]
     repeated = pl.struct([*question, "worker"]).is_first_distinct().not_().sum()
     return answers.group_by("dataset", maintain_order=True).agg(

@@ -1,4 +1,4 @@
-"""A rule of selection as a table: which counts were kept, and how likely."""
+"""A rule of selection as a table of accepted counts with probabilities."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The one statement whose result is a study: for answers in a database, or on many machines.
+"""SQL statement whose result is a study: for answers in a database, or on many machines.
 
 It takes two tables,
 
@@ -12,10 +12,10 @@ only one of the two tables has is in the result with what is missing, so that th
 
 from bayesrep.errors import OptionError
 
-DIALECTS = {"duckdb": ('"', "BIGINT"), "spark": ("`", "BIGINT"), "bigquery": ("`", "INT64")}
-"""By dialect: what quotes a name, and the type of a whole number."""
+SQL_DIALECTS = {"duckdb": ('"', "BIGINT"), "spark": ("`", "BIGINT"), "bigquery": ("`", "INT64")}
+"""By dialect: quote of a name, and type of a whole number."""
 
-_STATEMENT = """\
+_STATEMENT_TEMPLATE = """\
 WITH counted AS (
   SELECT
     dataset,
@@ -53,25 +53,25 @@ def statement(
     reference: str = "reference",
     replication: str = "replication",
 ) -> str:
-    """The statement.
+    """Write the statement.
 
     Parameters
     ----------
     dialect
-        A name of `DIALECTS`.
+        A name of `SQL_DIALECTS`.
     annotations, predictions
         Tables, with dots between the parts of a name.
     reference, replication
-        What the column dataset calls the two data sets.
+        Names of the two data sets in the column dataset.
 
     Raises
     ------
     OptionError
         If there is no such dialect, or a table's name has an empty part or the dialect's quote.
     """
-    if dialect not in DIALECTS:
-        raise OptionError("unknown-sql-dialect", dialect=dialect, dialects=", ".join(DIALECTS))
-    quote, whole = DIALECTS[dialect]
+    if dialect not in SQL_DIALECTS:
+        raise OptionError("unknown-sql-dialect", dialect=dialect, dialects=", ".join(SQL_DIALECTS))
+    quote, whole = SQL_DIALECTS[dialect]
 
     def table(name: str) -> str:
         parts = name.split(".")
@@ -87,7 +87,7 @@ def statement(
             value = value.replace("\\", "\\\\")
         return "'" + value.replace("'", escaped) + "'"
 
-    return _STATEMENT.format(
+    return _STATEMENT_TEMPLATE.format(
         whole=whole,
         annotations=table(annotations),
         predictions=table(predictions),

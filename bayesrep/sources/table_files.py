@@ -8,7 +8,7 @@ from bayesrep.errors import StudyError
 from bayesrep.files.names import normalize_names
 from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import all_flags, durations, is_missing, people, texts
-from bayesrep.studies.columns import COLUMNS, in_our_words
+from bayesrep.studies.column_aliases import COLUMN_ALIASES, in_our_words
 
 
 def read_answers(path: str | Path) -> pl.DataFrame:
@@ -25,7 +25,9 @@ def read_answers(path: str | Path) -> pl.DataFrame:
         Naming the rows and the column.
     """
     named = ("dataset", "image", "worker")
-    table, where = read_only(path, (*named, *COLUMNS, "selected", "task", "control", "seconds"))
+    table, where = read_only(
+        path, (*named, *COLUMN_ALIASES, "selected", "task", "control", "seconds")
+    )
     table = table.rename(in_our_words(table.columns))
     require(table, (*named, "selected"), where)
     columns = [texts(table[name], where) for name in ("dataset", "image")]

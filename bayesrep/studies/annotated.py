@@ -1,4 +1,4 @@
-"""One data set of a study: its images, their counts, and who classifies them correctly."""
+"""One data set of a study: its images, their counts, and the classifiers' correctness."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,19 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import Violation, listing
-from bayesrep.studies import rules
-from bayesrep.studies.given_arrays import own_array
+from bayesrep.studies import validation
+from bayesrep.studies.input_arrays import own_array
+from bayesrep.studies.representation import Compared, brief, number, spread
 from bayesrep.studies.selection import Selection
-from bayesrep.studies.shown import Compared, brief, number, spread
 from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Bools, Ints
 
 
 @dataclass(frozen=True, eq=False)
 class AnnotatedSet(Compared):
-    """One annotated data set: its images, their counts, and who classified them correctly.
+    """One annotated data set: its images, their counts, and the classifiers' correctness.
 
-    Arrays are its own and read-only: what a caller could still write to is copied.
+    Arrays are read-only, and copied if a caller could still write to them.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class AnnotatedSet(Compared):
     images : str [N]
         Unique image names.
     selected, shown : int64 [N]
-        k of n: how many annotators selected the image and to how many it was shown.
+        k of n: numbers of annotators who selected the image and who saw it.
     correct : bool [N, C]
         Whether each classifier is right on each image.
     labels : str [N] or None
@@ -36,16 +36,16 @@ class AnnotatedSet(Compared):
     groups : mapping of str to str [N]
         Optional further partitions of the images, such as superclasses.
     left_out : mapping of image to reason
-        Images that the data set is left without, since they could not be decoded.
+        Images that are excluded since they could not be decoded.
     answers : WorkerAnswers or None
-        The single answers that were counted, where it is known whose they are.
+        The single answers behind the counts, if their workers are known.
     selection : Selection or None
         The rule on these very counts (or on others) by which the images were kept.
 
     Raises
     ------
     StudyError
-        Naming the first rule broken (see `bayesrep.studies.rules`).
+        Naming the first rule broken (see `bayesrep.studies.validation`).
     """
 
     name: str
@@ -60,7 +60,7 @@ class AnnotatedSet(Compared):
     selection: Selection | None = None
 
     def __post_init__(self) -> None:
-        rules.raise_first(self._violations(f"data set {self.name!r}"))
+        validation.raise_first(self._violations(f"data set {self.name!r}"))
         types = {"images": np.str_, "selected": np.int64, "shown": np.int64, "correct": np.bool_}
         if self.labels is not None:
             types["labels"] = np.str_
@@ -80,15 +80,15 @@ class AnnotatedSet(Compared):
         )
 
     def _violations(self, where: str) -> Iterator[Violation]:
-        yield from rules.image_violations(where, self.images)
-        yield from rules.count_violations(where, self.images, self.selected, self.shown)
-        yield from rules.correct_violations(where, self.images, self.correct)
+        yield from validation.image_violations(where, self.images)
+        yield from validation.count_violations(where, self.images, self.selected, self.shown)
+        yield from validation.correct_violations(where, self.images, self.correct)
         if self.labels is not None:
-            yield from rules.text_violations(where, self.images, "label", self.labels)
+            yield from validation.text_violations(where, self.images, "label", self.labels)
         for name, values in self.groups.items():
-            if name in rules.RESERVED_COLUMNS or not name:
+            if name in validation.RESERVED_COLUMNS or not name:
                 yield Violation("group-column-name-reserved", where=where, column=name)
-            yield from rules.text_violations(where, self.images, f"group {name!r}", values)
+            yield from validation.text_violations(where, self.images, f"group {name!r}", values)
         names = np.asarray(self.images, dtype=np.str_).tolist()
         if both := sorted(set(names) & set(self.left_out)):
             yield Violation("image-kept-and-left-out", where=where, images=listing(both))
@@ -97,7 +97,7 @@ class AnnotatedSet(Compared):
         if self.selection is not None:
             counts = np.asarray(self.selected), np.asarray(self.shown)
             yield from self.selection.violations(where, np.asarray(self.images), *counts)
-        # Single answers are no percentages, and a stated table may keep whatever counts it likes.
+        # Single answers are no percentages, and a table of accepted counts may have few values.
         if self.answers is None and (self.selection is None or self.selection.table is None):
-            selected, shown = (np.asarray(n).astype(np.int64) for n in (self.selected, self.shown))
-            yield from rules.value_violations(where, selected, shown)
+            selected, total = (np.asarray(n).astype(np.int64) for n in (self.selected, self.shown))
+            yield from validation.value_violations(where, selected, total)

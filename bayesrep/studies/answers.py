@@ -1,4 +1,4 @@
-"""Reading the answers of a study's classifiers from its folder.
+"""Read the answers of a study's classifiers from its folder.
 
 The files are those of `bayesrep.predict`, or of an import that knows the answers (see `folder`):
 with the columns image, label (or the labels of images.parquet), label_1 ... label_5 and
@@ -17,28 +17,28 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, Violation, listing, quote_word
 from bayesrep.files import parquet
-from bayesrep.studies import folder, rules
-from bayesrep.studies.folder import LABELS, PROBABILITIES, RANKS
-from bayesrep.studies.imagenet import CLASSES, synsets
+from bayesrep.studies import layout, validation
+from bayesrep.studies.imagenet import N_CLASSES, synsets
+from bayesrep.studies.layout import LABEL_COLUMNS, MAX_RANKS, PROBABILITY_COLUMNS
+from bayesrep.studies.parquet_tables import KEYS, drop_left_out, in_order, read_classifiers
 from bayesrep.studies.predictions import Predictions, code_type
 from bayesrep.studies.reading import read_study
 from bayesrep.studies.study import Study
 from bayesrep.studies.study_folder import StudyFolder
-from bayesrep.studies.tables import KEYS, drop_left_out, in_order, read_classifiers
 from bayesrep.types import Floats
 
-_SUM = 1e-3  # by how much probabilities may miss their sum: they may come from half precision
+SUM_TOLERANCE = 1e-3  # probabilities may come from half precision
 
 
 def read_predictions(
     path: str | Path,
-    datasets: Sequence[str] = rules.REQUIRED_ROLES,
+    datasets: Sequence[str] = validation.REQUIRED_ROLES,
     *,
-    ranks: int = RANKS,
+    ranks: int = MAX_RANKS,
     confidence: bool = False,
     classifiers: Sequence[str] | None = None,
 ) -> tuple[Predictions, ...]:
-    """Read what the classifiers of a study answered.
+    """Read the answers of a study's classifiers.
 
     Parameters
     ----------
@@ -47,12 +47,11 @@ def read_predictions(
     datasets
         Data sets by role, where study.json names one, or by name.
     ranks
-        How many of the most probable classes to read, of those that are there.
+        Largest number of most probable classes to read.
     confidence
-        Whether the probabilities are needed too.
+        True to require the probabilities too.
     classifiers
-        Which to read; by default those that study.json lists, or all with a file for each of the
-        data sets.
+        Names to read; by default those that study.json lists, or all with a file for each data set.
 
     Returns
     -------
@@ -69,31 +68,37 @@ def read_predictions(
     study = StudyFolder(root)
     names = study.dataset_names(datasets)
     chosen = list(classifiers or study.common_classifiers(names))
-    probabilities = PROBABILITIES if confidence else ()
-    read = [_Files(root, name, chosen, LABELS[:ranks], probabilities).read() for name in names]
+    probabilities = PROBABILITY_COLUMNS if confidence else ()
+    read = [
+        _Files(root, name, chosen, LABEL_COLUMNS[:ranks], probabilities).read() for name in names
+    ]
     answered = set[str]().union(*(each.names for dataset in read for each in dataset.answers))
     classes = synsets() if answered <= set(synsets()) else sorted(answered)
     return tuple(dataset.predictions(classes) for dataset in read)
 
 
 def read_every_answer(path: str | Path, first: Sequence[str]) -> list[Predictions]:
-    """Read the first answers to all data sets, or whether they are right where none are kept."""
+    """Read the first answers to all data sets, or their correctness if no answers are kept."""
     root = Path(path)
-    there = StudyFolder(root)
-    names = there.dataset_names(first)
-    names += [each for each in there.predicted_datasets if each not in names]
-    parts = there.find_parts(names[:1])
+    folder = StudyFolder(root)
+    names = folder.dataset_names(first)
+    names += [each for each in folder.predicted_datasets if each not in names]
+    parts = folder.find_parts(names[:1])
     if "study" in parts and "labels" not in parts:
         study = read_study(root)
-        roles = sorted(rules.REQUIRED_ROLES, key=lambda r: study.datasets[r].name not in names[:1])
+        roles = sorted(
+            validation.REQUIRED_ROLES, key=lambda r: study.datasets[r].name not in names[:1]
+        )
         return right_or_wrong(study, roles)
-    listed = there.common_classifiers(names)
-    common = set.intersection(*(folder.predicted_classifiers(root, name) for name in names))
+    listed = folder.common_classifiers(names)
+    common = set.intersection(*(layout.predicted_classifiers(root, name) for name in names))
     shared = [name for name in listed if name in common]
     return list(read_predictions(root, names, ranks=1, classifiers=shared))
 
 
-def right_or_wrong(study: Study, roles: Sequence[str] = rules.REQUIRED_ROLES) -> list[Predictions]:
+def right_or_wrong(
+    study: Study, roles: Sequence[str] = validation.REQUIRED_ROLES
+) -> list[Predictions]:
     """Correctness as answers among two classes, "right" and "wrong", of which all are "right"."""
     return [
         Predictions(
@@ -127,14 +132,14 @@ class _Dataset:
     answers: Sequence[_Numbered]
 
     def predictions(self, classes: Sequence[str]) -> Predictions:
-        """Number the classes alike."""
-        known = {name: number for number, name in enumerate(classes)}
+        """Renumber all files' classes by one list."""
+        code_of = {name: number for number, name in enumerate(classes)}
         ranks = min(each.numbers.shape[1] for each in self.answers) - 1
         shape = len(self.answers), len(self.images), ranks
-        answers = np.empty(shape, dtype=code_type(len(known)))
+        answers = np.empty(shape, dtype=code_type(len(code_of)))
         labels = np.empty(shape[:2], dtype=answers.dtype)
         for number, each in enumerate(self.answers):
-            codes = np.array([known[name] for name in each.names.to_list()], dtype=answers.dtype)
+            codes = np.array([code_of[name] for name in each.names.to_list()], dtype=answers.dtype)
             labels[number] = codes[each.numbers[:, 0]]
             answers[number] = codes[each.numbers[:, 1 : 1 + ranks]]
             differing = np.flatnonzero(labels[number] != labels[0])
@@ -160,7 +165,7 @@ class _Dataset:
 
 @dataclass(frozen=True, eq=False)
 class _Files:
-    """Where the answers on one data set are, and which columns of them to read."""
+    """Files of the answers on one data set, and their columns to read."""
 
     root: Path
     name: str
@@ -172,35 +177,35 @@ class _Files:
         """Read all files, in the order of the images of the first."""
         passed_over = StudyFolder(self.root).images_left_out.get(self.name, {})
         left_out = pl.Series(list(passed_over), dtype=pl.String)
-        first = folder.prediction_file(self.name, self.classifiers[0])
+        first = layout.prediction_file(self.name, self.classifiers[0])
         table = parquet.read(self.root / first, str(first), ["image"])
         order = drop_left_out(table, left_out)["image"]
-        rules.raise_first(rules.image_violations(str(first), order.to_list()))
-        given = self._labels(order)
+        validation.raise_first(validation.image_violations(str(first), order.to_list()))
+        labels = self._labels(order)
         answers = read_classifiers(
-            lambda name: self._read_classifier(name, order, left_out, given), self.classifiers
+            lambda name: self._read_classifier(name, order, left_out, labels), self.classifiers
         )
         return _Dataset(self.name, order, self.classifiers, [answer for _, answer in answers])
 
     def _labels(self, order: pl.Series) -> pl.Series | None:
         """The labels of images.parquet, for files that have none."""
-        file = self.root / folder.IMAGES
+        file = self.root / layout.IMAGES_FILE
         if not file.exists():
             return None
-        table = parquet.read(file, folder.IMAGES, KEYS, further=["label"])
+        table = parquet.read(file, layout.IMAGES_FILE, KEYS, further=["label"])
         if "label" not in table.columns:
             return None
         texts = table.select(pl.col(*KEYS, "label").cast(pl.String))
         rows = texts.filter(pl.col("dataset") == self.name)
-        where = f"{folder.IMAGES}, {self.name!r}"
-        rules.raise_first(rules.image_violations(where, rows["image"].to_list()))
+        where = f"{layout.IMAGES_FILE}, {self.name!r}"
+        validation.raise_first(validation.image_violations(where, rows["image"].to_list()))
         joined = order.to_frame("image").join(rows, on="image", how="left", maintain_order="left")
         return None if joined["label"].null_count() else joined["label"]
 
     def _read_classifier(
         self, classifier: str, order: pl.Series, left_out: pl.Series, labels: pl.Series | None
     ) -> _Numbered:
-        file = folder.prediction_file(self.name, classifier)
+        file = layout.prediction_file(self.name, classifier)
         where = str(file)
         name = quote_word(_in_line_of_csv(classifier))
         advice = (
@@ -215,7 +220,10 @@ class _Files:
         own = "label" in table.columns
         if not own and labels is None:
             raise StudyError(
-                "prediction-labels-missing", where=where, images_file=folder.IMAGES, advice=advice
+                "prediction-labels-missing",
+                where=where,
+                images_file=layout.IMAGES_FILE,
+                advice=advice,
             )
         # Files keep the order in which images were evaluated; what is compared has one order.
         table = drop_left_out(table, left_out)
@@ -242,27 +250,27 @@ class _Files:
         confidence = None
         if probabilities:
             values = ordered.select(probabilities)
-            classes = CLASSES if set(names.to_list()) <= set(synsets()) else None
-            rules.raise_first(_probability_violations(where, values, order, classes))
+            classes = N_CLASSES if set(names.to_list()) <= set(synsets()) else None
+            validation.raise_first(_probability_violations(where, values, order, classes))
             confidence = values["probability_1"].cast(pl.Float64).to_numpy()
         return _Numbered(names, numbers.to_numpy().astype(code_type(len(names))), confidence)
 
     def _present(
         self, columns: Sequence[str], where: str, advice: str
     ) -> tuple[list[str], list[str]]:
-        """The columns of answers and of probabilities that are wanted and there."""
-        if LABELS[0] not in columns:
+        """Select the requested columns of answers and probabilities that exist."""
+        if LABEL_COLUMNS[0] not in columns:
             raise StudyError("answers-not-recorded", where=where, advice=advice)
-        if self.probabilities and PROBABILITIES[0] not in columns:
+        if self.probabilities and PROBABILITY_COLUMNS[0] not in columns:
             raise StudyError("answer-probabilities-missing", where=where, advice=advice)
-        wanted = self.labels, self.probabilities
-        labels, probabilities = ([name for name in names if name in columns] for names in wanted)
+        requested = self.labels, self.probabilities
+        labels, probabilities = ([name for name in names if name in columns] for names in requested)
         return labels, probabilities
 
 
 def _join_violation(where: str, images: pl.Series, order: pl.Series, first: str) -> Violation:
     if images.n_unique() < len(images):
-        return next(rules.image_violations(where, images.to_list()))
+        return next(validation.image_violations(where, images.to_list()))
     missing = order.filter(~order.is_in(images.implode()))
     strange = images.filter(~images.is_in(order.implode()))
     rule = "answered-images-missing" if len(missing) else "answered-images-too-many"
@@ -287,7 +295,7 @@ def _probability_violations(
         return
     total = values.sum(axis=1)
     most = total if classes is None else total + (classes - values.shape[1]) * values.min(axis=1)
-    wrong = (total > 1 + _SUM) | ((most < 1 - _SUM) & (classes is not None))
+    wrong = (total > 1 + SUM_TOLERANCE) | ((most < 1 - SUM_TOLERANCE) & (classes is not None))
     if wrong.any():
         yield Violation(
             "answer-probabilities-sum-wrong",
@@ -295,7 +303,7 @@ def _probability_violations(
             sum=total[wrong][0],
             images=listing(names[wrong]),
         )
-    unsorted = (values > values[:, :1] + _SUM).any(axis=1)
+    unsorted = (values > values[:, :1] + SUM_TOLERANCE).any(axis=1)
     if unsorted.any():
         yield Violation("answers-not-by-probability", where=where, images=listing(names[unsorted]))
 

@@ -1,4 +1,4 @@
-"""Repeated attempts: how often each classifier solved each image of a data set, k of n.
+"""Repeated attempts: each classifier solved each image of a data set k of n times.
 
 A study keeps one answer of a classifier to an image. Where a model was asked several times, the
 study's folder also holds
@@ -24,22 +24,22 @@ from numpy.typing import NDArray
 from bayesrep.bounds import LARGEST_COUNT
 from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.files import parquet, tables
-from bayesrep.files.places import Place
-from bayesrep.files.sheets import Sheet
+from bayesrep.files.row_numbers import Place
+from bayesrep.files.text_table import Sheet
 from bayesrep.files.values import parse_flags, texts, whole_numbers
-from bayesrep.studies import folder, rules
-from bayesrep.studies.columns import in_our_words
-from bayesrep.studies.given_arrays import align_rows, own_array
+from bayesrep.studies import layout, validation
+from bayesrep.studies.column_aliases import in_our_words
+from bayesrep.studies.input_arrays import align_rows, own_array
 from bayesrep.types import Ints
 
-_NAMES = ["dataset", "image", "classifier"]
-_COUNTS = ["solved", "attempts"]
-_KNOWN = (*_NAMES, *_COUNTS, "item", "question", "model", "correct")
+_NAME_COLUMNS = ["dataset", "image", "classifier"]
+_COUNT_COLUMNS = ["solved", "attempts"]
+_KNOWN_COLUMNS = (*_NAME_COLUMNS, *_COUNT_COLUMNS, "item", "question", "model", "correct")
 
 
 @dataclass(frozen=True, eq=False)
 class Attempts:
-    """How often one classifier solved each image of one data set.
+    """One classifier's repeated attempts at each image of one data set.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Attempts:
     images : str [N]
         Unique names.
     solved, attempts : int64 [N]
-        k of n: how many of a classifier's attempts at each image were right, and of how many.
+        k of n: number of right attempts at each image, and number of attempts.
 
     Raises
     ------
@@ -63,18 +63,18 @@ class Attempts:
     attempts: Ints
 
     def __post_init__(self) -> None:
-        given = {name: getattr(self, name) for name in ("images", *_COUNTS)}
-        for name, values in align_rows(given, f"attempts of {self.classifier!r}").items():
+        arrays = {name: getattr(self, name) for name in ("images", *_COUNT_COLUMNS)}
+        for name, values in align_rows(arrays, f"attempts of {self.classifier!r}").items():
             object.__setattr__(self, name, values)
-        rules.raise_first(self._violations())
+        validation.raise_first(self._violations())
         for name, dtype in (("images", np.str_), ("solved", np.int64), ("attempts", np.int64)):
             object.__setattr__(self, name, own_array(getattr(self, name), dtype))
 
     def _violations(self) -> Iterator[Violation]:
         where = f"attempts of {self.classifier!r} at {self.dataset!r}"
-        yield from rules.image_violations(where, self.images)
-        for name in _COUNTS:
-            values = rules.as_numbers(getattr(self, name))
+        yield from validation.image_violations(where, self.images)
+        for name in _COUNT_COLUMNS:
+            values = validation.as_numbers(getattr(self, name))
             if values is None or values.shape != (len(self.images),):
                 yield Violation("attempts-not-per-image", where=where, column=name)
                 return
@@ -125,47 +125,49 @@ def read_attempts(path: str | Path) -> list[Attempts]:
     >>> bayesrep.read_attempts("attempts.csv")[0].solved.tolist()
     [1, 4]
     """
-    given = Path(path)
-    if given.is_dir():
-        file = given / folder.ATTEMPTS
+    source = Path(path)
+    if source.is_dir():
+        file = source / layout.ATTEMPTS_FILE
         if not file.exists():
-            raise StudyError("study-without-attempts", path=path, attempts_file=folder.ATTEMPTS)
-        return of_table(parquet.read(file, str(file), [*_NAMES, *_COUNTS]), str(file))
-    sheet = _table(given)
-    tried = of_table(sheet.frame, sheet.place, dataset=given.stem)
-    for each in tried if "attempts" in sheet.frame.columns else ():
-        where = f"{given}, {each.classifier!r} at {each.dataset!r}"
-        counts = each.solved, each.attempts, rules.ATTEMPTS
-        rules.raise_first(rules.value_violations(where, *counts))
-    return tried
+            raise StudyError(
+                "study-without-attempts", path=path, attempts_file=layout.ATTEMPTS_FILE
+            )
+        return of_table(parquet.read(file, str(file), [*_NAME_COLUMNS, *_COUNT_COLUMNS]), str(file))
+    sheet = _table(source)
+    attempts = of_table(sheet.frame, sheet.place, dataset=source.stem)
+    for each in attempts if "attempts" in sheet.frame.columns else ():
+        where = f"{source}, {each.classifier!r} at {each.dataset!r}"
+        counts = each.solved, each.attempts, validation.ATTEMPT_WORDS
+        validation.raise_first(validation.value_violations(where, *counts))
+    return attempts
 
 
 def of_table(
     table: pl.DataFrame, where: str | Place, *, dataset: str | None = None
 ) -> list[Attempts]:
-    """The attempts that a table holds; see `read_attempts`."""
+    """Read the attempts of a table; see `read_attempts`."""
     place = Place.from_name(where)
     # A table may say `solved` or `correct`, and leave its data set to the name of its file.
     table = table.rename(in_our_words(table.columns, ("image",), ("classifier",)))
     if "correct" in table.columns:
-        if _COUNTS[0] in table.columns:
-            both = listing([_COUNTS[0], "correct"], "column")
+        if _COUNT_COLUMNS[0] in table.columns:
+            both = listing([_COUNT_COLUMNS[0], "correct"], "column")
             raise StudyError("attempts-columns-ambiguous", where=place, columns=both)
-        table = table.rename({"correct": _COUNTS[0]})
+        table = table.rename({"correct": _COUNT_COLUMNS[0]})
     if dataset is not None and "dataset" not in table.columns:
         table = table.with_columns(dataset=pl.lit(dataset))
-    needed = [*_NAMES, _COUNTS[0]]
+    needed = [*_NAME_COLUMNS, _COUNT_COLUMNS[0]]
     if missing := [name for name in needed if name not in table.columns]:
         raise StudyError(
             "attempts-columns-missing",
             where=place,
             columns=listing(missing, "column"),
-            known_columns=", ".join([*_NAMES, *_COUNTS]),
+            known_columns=", ".join([*_NAME_COLUMNS, *_COUNT_COLUMNS]),
         )
     if not len(table):
         raise StudyError("attempts-table-empty", where=place)
     # Names are what attempts are counted by: a missing one would be a name of its own.
-    table = table.with_columns(texts(table[name], place) for name in _NAMES)
+    table = table.with_columns(texts(table[name], place) for name in _NAME_COLUMNS)
     counted = (
         _read_counted(table, place)
         if "attempts" in table.columns
@@ -210,7 +212,7 @@ def write_attempts(attempts: Sequence[Attempts], study: str | Path) -> None:
             )
             for each in attempts
         ),
-        Path(study) / folder.ATTEMPTS,
+        Path(study) / layout.ATTEMPTS_FILE,
     )
 
 
@@ -221,8 +223,8 @@ def _parts(table: pl.DataFrame, name: str) -> Iterator[tuple[Any, pl.DataFrame]]
 
 def _read_counted(table: pl.DataFrame, place: Place) -> pl.DataFrame:
     """A row an image: both counts as whole numbers, each image once for a classifier."""
-    table = table.with_columns(whole_numbers(table[name], place) for name in _COUNTS)
-    repeated = table.filter(table.select(_NAMES).is_duplicated())
+    table = table.with_columns(whole_numbers(table[name], place) for name in _COUNT_COLUMNS)
+    repeated = table.filter(table.select(_NAME_COLUMNS).is_duplicated())
     if len(repeated):
         first = repeated.select("image", "classifier").unique(maintain_order=True)
         names = [f"{image} by {classifier}" for image, classifier in first.iter_rows()]
@@ -239,12 +241,12 @@ def _count_attempts(table: pl.DataFrame, place: Place) -> pl.DataFrame:
         )
     return (
         table.with_columns(solved)
-        .group_by(_NAMES, maintain_order=True)
+        .group_by(_NAME_COLUMNS, maintain_order=True)
         .agg(pl.col("solved").sum().cast(pl.Int64), pl.len().cast(pl.Int64).alias("attempts"))
     )
 
 
 def _table(path: Path) -> Sheet:
-    if not str(path).lower().endswith(tables.ENDINGS):
+    if not str(path).lower().endswith(tables.TABLE_ENDINGS):
         raise StudyError("neither-study-nor-table", path=path)
-    return tables.read_only(path, _KNOWN)
+    return tables.read_only(path, _KNOWN_COLUMNS)

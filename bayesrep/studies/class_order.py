@@ -1,4 +1,4 @@
-"""Class numbers that labels and answers do not mean alike: from 1 on one side, or sorted as text.
+"""Mismatched class numbers of labels and answers: from 1 on one side, or sorted as text.
 
 Where labels and answers of classifiers are numbers, nothing in either says what the numbers mean.
 If one side counts from 1, or numbered its folders in the order of text (0, 1, 10, 100, ...), every
@@ -14,22 +14,15 @@ from numpy.typing import NDArray
 from bayesrep.errors import StudyError
 from bayesrep.types import Ints
 
-FEWEST_IMAGES = 20  # fewer cannot tell a mistake from a classifier that errs
-_LEAST, _TIMES_CHANCE, _TIMES_READ = 0.05, 3, 3  # what the accuracy must be, read otherwise
+MIN_IMAGES = 20  # fewer cannot tell a mistake from a classifier that errs
+_MIN_ACCURACY, _MIN_CHANCE_RATIO, _MIN_RATIO = 0.05, 3, 3  # of the accuracy when read otherwise
 
 
 class Mistake(NamedTuple):
-    """An order of classes that was mistaken.
+    """An order of classes that was mistaken."""
 
-    Attributes
-    ----------
-    what
-        What went wrong.
-    accuracy, otherwise
-        As the numbers stand, and under that reading; means over classifiers.
-    """
-
-    what: str
+    what: str  # what went wrong
+    # accuracy, otherwise: as the numbers stand, and under that reading; means over classifiers
     accuracy: float
     otherwise: float
 
@@ -38,7 +31,7 @@ def find_mistake(labels: Ints, answers: Ints, count: int) -> Mistake | None:
     """Find the order of classes that would explain a low accuracy."""
     if (mistake := _find_shift_by_one(labels, answers, count)) is not None:
         return mistake
-    if len(labels) < FEWEST_IMAGES or len(np.unique(labels)) < 3:
+    if len(labels) < MIN_IMAGES or len(np.unique(labels)) < 3:
         return None
     as_text = np.array([int(name) for name in sorted(map(str, range(count)))])
     readings = {
@@ -52,15 +45,15 @@ def find_mistake(labels: Ints, answers: Ints, count: int) -> Mistake | None:
     accuracy = {name: float(np.mean(each[labels] == answers)) for name, each in readings.items()}
     name = max(accuracy, key=lambda name: accuracy[name])
     read = float(np.mean(labels == answers))
-    enough = max(_LEAST, _TIMES_CHANCE / count)
-    if accuracy[name] > enough and accuracy[name] >= _TIMES_READ * read:
+    enough = max(_MIN_ACCURACY, _MIN_CHANCE_RATIO / count)
+    if accuracy[name] > enough and accuracy[name] >= _MIN_RATIO * read:
         return Mistake(name, read, accuracy[name])
     return None
 
 
 def _find_shift_by_one(labels: Ints, answers: Ints, count: int) -> Mistake | None:
     """A side that counts from 1, where both reach their ends and the accuracy says so, too."""
-    if len(labels) < FEWEST_IMAGES // 2:
+    if len(labels) < MIN_IMAGES // 2:
         return None
     shift = int(labels.max()) - int(answers.max())
     if abs(shift) != 1 or int(labels.min()) < max(shift, 0) or int(answers.min()) < max(-shift, 0):

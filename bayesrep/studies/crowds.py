@@ -1,4 +1,4 @@
-"""The workers of several data sets together."""
+"""Covariances over the workers of several data sets."""
 
 from collections.abc import Sequence
 
@@ -11,17 +11,20 @@ from bayesrep.types import Float, Floats
 
 
 def residuals_of(datasets: Sequence[AnnotatedSet]) -> list[sparse.csr_array]:
-    """Residuals [image, worker] of data sets' answers, among all workers with two at least.
-
-    Who answered once adds nothing to a covariance over workers, and there may be a million of them.
-    """
+    """Compute data sets' residuals [image, worker], of all workers with at least two answers."""
     answers = [data.answers for data in datasets if data.answers is not None]
-    names = np.unique(np.concatenate([of.workers for of in answers]))
-    places = [np.searchsorted(names, of.workers)[of.worker] for of in answers]
+    names = np.unique(np.concatenate([answers_of_set.workers for answers_of_set in answers]))
+    places = [
+        np.searchsorted(names, answers_of_set.workers)[answers_of_set.worker]
+        for answers_of_set in answers
+    ]
+    # Workers with one answer add nothing to a covariance over workers, and may be a million.
     several = np.bincount(np.concatenate(places), minlength=len(names)) > 1
     every = [
-        residuals(of.image, place, of.selected, len(data.images), len(names))
-        for data, of, place in zip(datasets, answers, places, strict=True)
+        residuals(
+            answers_of_set.image, place, answers_of_set.selected, len(data.images), len(names)
+        )
+        for data, answers_of_set, place in zip(datasets, answers, places, strict=True)
     ]
     return [sparse.csr_array(each[:, several]) for each in every]
 
@@ -29,10 +32,10 @@ def residuals_of(datasets: Sequence[AnnotatedSet]) -> list[sparse.csr_array]:
 def frequency_covariance(
     datasets: Sequence[AnnotatedSet], residuals: Sequence[sparse.csr_array]
 ) -> Float[np.ndarray, "dataset dataset"]:
-    """Covariance over workers of the data sets' mean selection frequencies."""
+    """Compute the covariance over workers of the data sets' mean selection frequencies."""
     parts: list[tuple[sparse.csr_array, Floats]] = []
-    for at, (data, residual) in enumerate(zip(datasets, residuals, strict=True)):
+    for column, (data, residual) in enumerate(zip(datasets, residuals, strict=True)):
         steps = np.zeros((1, len(data.images), len(datasets)))
-        steps[0, :, at] = 1 / (data.shown * len(data.images))
+        steps[0, :, column] = 1 / (data.shown * len(data.images))
         parts.append((residual, steps))
     return cluster_covariance(parts, overlap_correction(residuals)).covariance

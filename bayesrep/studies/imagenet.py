@@ -1,4 +1,4 @@
-"""The 1,000 classes of ImageNet (ILSVRC 2012) and their order, written down once.
+"""The 1,000 classes of ImageNet (ILSVRC 2012) and their order.
 
 Classifiers number the classes by their WordNet numbers (wnid) sorted as text: class 0 is n01440764.
 Two other orders are in circulation and give chance accuracy when they are mistaken for it: the
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-CLASSES = 1000
+N_CLASSES = 1000
 
 
 @cache
@@ -18,7 +18,7 @@ def synsets() -> tuple[str, ...]:
     """The 1,000 wnids in class order."""
     text = files("bayesrep.studies").joinpath("imagenet_classes.txt").read_text(encoding="ascii")
     names = tuple(text.split())
-    assert len(set(names)) == CLASSES, "imagenet_classes.txt must hold 1,000 distinct wnids"
+    assert len(set(names)) == N_CLASSES, "imagenet_classes.txt must hold 1,000 distinct wnids"
     assert list(names) == sorted(names), "imagenet_classes.txt must be in class order"
     return names
 

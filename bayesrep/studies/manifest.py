@@ -11,11 +11,11 @@ import numpy as np
 from bayesrep.atomic import find_moved_aside, replaced_file
 from bayesrep.errors import StudyError, Violation, reason
 from bayesrep.files import strict_json
-from bayesrep.studies import folder, rules
+from bayesrep.studies import layout, validation
 from bayesrep.studies.annotated import AnnotatedSet
-from bayesrep.studies.problems import Problems
+from bayesrep.studies.representation import Compared, brief, number
 from bayesrep.studies.selection import Selection
-from bayesrep.studies.shown import Compared, brief, number
+from bayesrep.studies.violations import Problems
 from bayesrep.types import Floats
 
 JSON: TypeAlias = "Mapping[str, JSON] | Sequence[JSON] | str | int | float | bool | None"
@@ -44,7 +44,7 @@ class Truth(Compared):
 
 @dataclass(frozen=True)
 class Manifest:
-    """What study.json holds; `classifiers` is None where it leaves them to the folders.
+    """Content of study.json; `classifiers` is None if it leaves them to the folders.
 
     `selections` are the rules by which images were kept, by data set.
     """
@@ -63,7 +63,7 @@ class Manifest:
             "truth": None if self.truth is None else asdict(self.truth),
         }
         return {
-            "format": folder.FORMAT,
+            "format": layout.FORMAT_VERSION,
             "name": self.name,
             "roles": dict(self.roles),
             "provenance": dict(self.provenance),
@@ -83,7 +83,7 @@ def selections_of(datasets: Iterable[AnnotatedSet]) -> dict[str, Selection]:
 def write_manifest(content: Mapping[str, Any], path: Path) -> None:
     """Write the study.json of the study at `path`, whole or not at all."""
     text = json.dumps(content, indent=2, ensure_ascii=False, default=np.ndarray.tolist)
-    with replaced_file(path / folder.MANIFEST) as partial:
+    with replaced_file(path / layout.MANIFEST_FILE) as partial:
         partial.write_text(text + "\n", encoding="utf-8")
 
 
@@ -100,17 +100,19 @@ def describe_missing_study(path: Path) -> Violation:
 
 
 def awaits_counts(path: Path) -> bool:
-    """Whether a folder holds answers and nothing of a study beside them."""
-    others = (folder.MANIFEST, folder.COUNTS, folder.ANNOTATIONS)
-    return (path / folder.PREDICTIONS).is_dir() and not any((path / o).exists() for o in others)
+    """Test whether a folder holds answers but no study."""
+    others = (layout.MANIFEST_FILE, layout.COUNTS_FILE, layout.ANNOTATIONS_FILE)
+    return (path / layout.PREDICTIONS_FOLDER).is_dir() and not any(
+        (path / o).exists() for o in others
+    )
 
 
 def _describe_missing_manifest(path: Path) -> Violation:
     """Why a folder has no study.json: it awaits counts, or is the folder around a study."""
-    where = folder.MANIFEST
+    where = layout.MANIFEST_FILE
     if awaits_counts(path):
         return Violation("study-awaits-counts", where=where, path=path)
-    within = [file.parent for file in path.glob(f"*/{folder.MANIFEST}")]
+    within = [file.parent for file in path.glob(f"*/{layout.MANIFEST_FILE}")]
     if len(within) == 1:
         return Violation("manifest-in-folder-within", where=where, study=str(within[0]))
     return Violation("manifest-missing", where=where)
@@ -121,7 +123,7 @@ def read_manifest(path: Path, problems: Problems) -> Manifest | None:
     if not path.is_dir():
         problems.append(describe_missing_study(path))
         return None
-    where = folder.MANIFEST
+    where = layout.MANIFEST_FILE
     try:
         content = strict_json.load(path / where)
     except FileNotFoundError:
@@ -149,12 +151,12 @@ def _manifest_violations(where: str, content: Any) -> Iterator[Violation]:
     if not isinstance(content, dict):
         yield Violation("manifest-not-object", where=where)
         return
-    if content.get("format", folder.FORMAT) != folder.FORMAT:
+    if content.get("format", layout.FORMAT_VERSION) != layout.FORMAT_VERSION:
         yield Violation(
             "study-format-unknown",
             where=where,
             format=content["format"],
-            known_format=folder.FORMAT,
+            known_format=layout.FORMAT_VERSION,
         )
     if not isinstance(content.get("name", ""), str):
         yield Violation("study-name-not-text", where=where)
@@ -164,27 +166,27 @@ def _manifest_violations(where: str, content: Any) -> Iterator[Violation]:
     if not isinstance(roles, dict) or not _is_text_list([*roles, *roles.values()]):
         yield Violation("manifest-roles-not-mapping", where=where)
     else:
-        yield from rules.role_violations(where, list(roles.items()))
+        yield from validation.role_violations(where, list(roles.items()))
     classifiers = content.get("classifiers")
     if classifiers is not None and not _is_text_list(classifiers):
         yield Violation("manifest-classifiers-not-names", where=where)
     elif classifiers is not None:
-        yield from rules.classifier_violations(where, classifiers)
+        yield from validation.classifier_violations(where, classifiers)
     if content.get("truth") is not None and _truth(content["truth"]) is None:
         yield Violation("manifest-truth-without-accuracies", where=where)
     yield from _selection_violations(where, content)
 
 
 def _selection_violations(where: str, content: Mapping[str, Any]) -> Iterator[Violation]:
-    given = content.get("selection")
-    if given is None:
+    selections = content.get("selection")
+    if selections is None:
         return
-    if not isinstance(given, dict):
+    if not isinstance(selections, dict):
         yield Violation("manifest-selection-not-mapping", where=where)
         return
     roles = content.get("roles")
     named = set(roles.values()) if isinstance(roles, dict) else set[str]()
-    for name, rule in dict[str, Any](given).items():
+    for name, rule in dict[str, Any](selections).items():
         if name not in named:
             yield Violation("manifest-selects-unknown-data-set", where=where, dataset=name)
         try:

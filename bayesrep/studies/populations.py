@@ -1,4 +1,4 @@
-"""Populations that studies are simulated from, and what is true of them.
+"""Populations that studies are simulated from, and their true values.
 
 Densities of the selection frequency and accuracy curves of each process and scenario, set so that
 means and accuracies are as published (see `bayesrep.studies.simulate`).
@@ -17,7 +17,6 @@ from scipy.special import expit, ndtr, ndtri, roots_sh_jacobi
 
 from bayesrep.choices import Process
 from bayesrep.studies.manifest import Truth
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.scenarios import (
     Mixture,
     Scenario,
@@ -29,6 +28,7 @@ from bayesrep.studies.scenarios import (
     find_scenario,
     matched_weights,
 )
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import Bools, Float, Floats
 
 Role: TypeAlias = str
@@ -37,12 +37,12 @@ Curve = Callable[[Floats, float, float], Floats]
 MEAN_SELECTION_FREQUENCY: Mapping[Role, float] = {"reference": 0.852, "replication": 0.807}
 REAL_SHARE_OF_GAP = 1 / 3
 SHARED_DIFFICULTY = 0.8
-ANNOTATORS = 36
+DEFAULT_ANNOTATORS = 36
 
 
 @dataclass(frozen=True)
 class _Process:
-    """How selection frequencies and accuracies arise."""
+    """Generating process of selection frequencies and accuracies."""
 
     mixtures: Mapping[Role, Mixture]
     nodes: Callable[[Mixture], tuple[Floats, Floats]]
@@ -88,11 +88,11 @@ def _probit_curve(s: Floats, a: float | Floats, b: float) -> Floats:
     return ndtr(a + b * s)
 
 
-WAVE = 0.4
+WAVE_AMPLITUDE = 0.4
 
 
 def _wavy_curve(s: Floats, a: float | Floats, b: float) -> Floats:
-    return ndtr(a + b * s + WAVE * np.sin(5 * np.pi * s))
+    return ndtr(a + b * s + WAVE_AMPLITUDE * np.sin(5 * np.pi * s))
 
 
 BERNSTEIN_DEGREE = 24
@@ -112,7 +112,7 @@ _LOGIT_NORMAL = {
     "replication": Mixture((0.65, 0.35), (2.2, 1.0), (0.6, 0.8)),
 }
 
-PROCESSES: Mapping[Process, _Process] = {
+PROCESS_OF_NAME: Mapping[Process, _Process] = {
     "outside": _Process(_LOGIT_NORMAL, _logit_normal_nodes, draw_logit_normal, _probit_curve),
     "non-monotone": _Process(_LOGIT_NORMAL, _logit_normal_nodes, draw_logit_normal, _wavy_curve),
     "inside": _Process(
@@ -128,35 +128,29 @@ PROCESSES: Mapping[Process, _Process] = {
 
 
 class Populations(NamedTuple):
-    """What a study is drawn from: betas of both data sets, and curves at some frequencies.
+    """Population of a study: beta mixtures of both data sets, and curves at some frequencies."""
 
-    Attributes
-    ----------
-    classifiers
-        Names.
-    a, b, weights
-        Parameters of the mixtures of selection frequencies: the reference's, then the
-        replication's.
-    curves
-        Accuracies g_c(s) on both data sets.
-    shared_difficulty
-        Loading of the difficulty that classifiers share, on the probit scale.
-    """
-
-    classifiers: tuple[str, ...]
+    classifiers: tuple[str, ...]  # names
+    # a, b, weights: parameters of the mixtures of selection frequencies: the reference's, then the
+    # replication's
     a: Float[np.ndarray, "2 component"]
     b: Float[np.ndarray, "2 component"]
     weights: Float[np.ndarray, "2 component"]
-    curves: Float[np.ndarray, "2 classifier frequency"]
+    curves: Float[np.ndarray, "2 classifier frequency"]  # accuracies g_c(s) on both data sets
+    # Loading of the difficulty that classifiers share, on the probit scale.
     shared_difficulty: float
 
 
-def published_populations(classifiers: int, at: Float[np.ndarray, "frequency"]) -> Populations:
-    """Populations of the process "inside", which agree with what is published of ImageNet-v2."""
-    process = PROCESSES["inside"]
-    world = make_world(process, find_scenario("plain"), classifiers, ANNOTATORS)
+def published_populations(
+    classifiers: int, frequencies: Float[np.ndarray, "frequency"]
+) -> Populations:
+    """Build populations of the process "inside", which match ImageNet-v2's published values."""
+    process = PROCESS_OF_NAME["inside"]
+    world = make_world(process, find_scenario("plain"), classifiers, DEFAULT_ANNOTATORS)
     betas = [_beta_parameters(world.mixtures[role]) for role in REQUIRED_ROLES]
-    curves = [[process.curve(at, a, b) for a, b in world.curves[role]] for role in REQUIRED_ROLES]
+    curves = [
+        [process.curve(frequencies, a, b) for a, b in world.curves[role]] for role in REQUIRED_ROLES
+    ]
     return Populations(
         classifiers=choose_classifiers(classifiers)[0],
         a=np.stack([a for a, _ in betas]),
@@ -215,7 +209,7 @@ def _calibrate_curves(
     replication: Floats,
     adjusted: Floats,
 ) -> tuple[Floats, Floats]:
-    """Curve parameters [C, 2] of both data sets that give the wanted population accuracies.
+    """Solve for curve parameters [C, 2] of both data sets with the target population accuracies.
 
     The replication's curve satisfies ∫ g p_rep = replication and ∫ g p_ref = adjusted; the
     reference's has the same steepness and the intercept that gives ∫ g p_ref = reference.
@@ -248,7 +242,7 @@ def _calibrate_curves(
 
 @dataclass(frozen=True)
 class SimulatedWorld:
-    """The populations of a scenario: what is drawn from, and what is true of it.
+    """The populations of a scenario, and their true values.
 
     `curves` are those of the reference and of the replication; `frequencies` holds nodes and
     weights of both densities of s.
@@ -261,11 +255,11 @@ class SimulatedWorld:
     curves: Mapping[Role, Floats]
     truth: Truth
 
-    def draw(self, rng: np.random.Generator, role: Role, size: int, shown: int) -> Floats:
-        """Selection frequencies of a data set's images."""
+    def draw(self, rng: np.random.Generator, role: Role, size: int, annotators: int) -> Floats:
+        """Draw selection frequencies of a data set's images."""
         if role == "replication" and self.scenario.pool is not None:
-            measured = rng.binomial(shown, self.draw(rng, "reference", size, shown))
-            return draw_matched(rng, self.scenario.pool, measured, shown)
+            measured = rng.binomial(annotators, self.draw(rng, "reference", size, annotators))
+            return draw_matched(rng, self.scenario.pool, measured, annotators)
         s = self.process.draw(rng, self.mixtures[role], size)
         if self.scenario.ones > 0:
             s[rng.random(size) < self.scenario.ones] = 1.0
@@ -277,7 +271,7 @@ class SimulatedWorld:
 
 
 def make_world(
-    process: _Process, scenario: Scenario, classifiers: int, shown: int
+    process: _Process, scenario: Scenario, classifiers: int, annotators: int
 ) -> SimulatedWorld:
     """Set the mixtures' means and the curves so that the truth is as published."""
     _, reference, replication = choose_classifiers(classifiers)
@@ -298,12 +292,12 @@ def make_world(
     # What noisy matching takes from a pool, and what a rule keeps, is harder than it looks.
     if scenario.pool is not None:
         s, weight = _logit_normal_nodes(scenario.pool)
-        weight = matched_weights(s, weight, *frequencies["reference"], shown)
+        weight = matched_weights(s, weight, *frequencies["reference"], annotators)
         frequencies["replication"] = s, weight
     if scenario.selection is not None:
         for role, (s, weight) in frequencies.items():
-            kept = weight * chance_to_be_kept(scenario.selection, shown, s)
-            frequencies[role] = s, kept / kept.sum()
+            weight_kept = weight * chance_to_be_kept(scenario.selection, annotators, s)
+            frequencies[role] = s, weight_kept / weight_kept.sum()
     means = {role: float(s @ weight) for role, (s, weight) in frequencies.items()}
     truth = Truth(
         adjusted_accuracy=adjusted,
@@ -318,7 +312,7 @@ def make_world(
     targets = {"reference": reference, "replication": adjusted}
     curves = {
         role: np.array(
-            [_shift_curve(world, curve, wanted) for curve, wanted in zip(*pair, strict=True)]
+            [_shift_curve(world, curve, target) for curve, target in zip(*pair, strict=True)]
         )
         for role, pair in ((role, (curves[role], targets[role])) for role in REQUIRED_ROLES)
     }
@@ -350,11 +344,7 @@ def _shift_curve(world: SimulatedWorld, curve: Floats, accuracy: float) -> Float
 
 
 def draw_correct(
-    seed: np.random.SeedSequence,
-    world: SimulatedWorld,
-    role: Role,
-    s: Floats,
-    ease: float | Floats,
+    seed: np.random.SeedSequence, world: SimulatedWorld, role: Role, s: Floats, ease: float | Floats
 ) -> Bools:
     """Correctness [N, C] with marginal probability g_c(s_x) and a difficulty shared per image.
 

@@ -1,7 +1,7 @@
-"""What classifiers, or people, answered on the images of one data set: classes and confidences.
+"""Answers of classifiers, or people, on the images of one data set: classes and confidences.
 
-A study keeps of every answer only whether it is right, which is all that adjusted accuracies need.
-Protocols that look at the answers themselves take these arrays.
+A study keeps only whether each answer is right, which is all that adjusted accuracies need.
+Protocols that need the answers themselves take these arrays.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, Violation, listing
-from bayesrep.studies import rules
+from bayesrep.studies import validation
 from bayesrep.types import Bools, Floats
 
 NO_ANSWER = -1
@@ -64,10 +64,10 @@ class Predictions:
             object.__setattr__(self, name, values)
         if self.confidence is not None:
             object.__setattr__(self, "confidence", np.asarray(self.confidence, dtype=np.float64))
-        rules.raise_first(self._violations(f"data set {self.dataset!r}"))
+        validation.raise_first(self._violations(f"data set {self.dataset!r}"))
 
     def _violations(self, where: str) -> Iterator[Violation]:
-        yield from rules.image_violations(where, self.images)
+        yield from validation.image_violations(where, self.images)
         if len(set(self.classes)) < len(self.classes):
             yield Violation("class-repeated-in-predictions", where=where)
         if len(set(self.classifiers)) < len(self.classifiers):
@@ -122,16 +122,16 @@ class Predictions:
 
     @property
     def answered(self) -> Bools:
-        """Whether there is an answer [C, N]."""
+        """Mask of the answers that exist [C, N]."""
         return self.first != NO_ANSWER
 
     @property
     def correct(self) -> Bools:
-        """Whether the prediction is the image's label [C, N]."""
+        """Mask of the predictions that equal the image's label [C, N]."""
         return np.equal(self.first, self.labels)
 
     def correct_within(self, ranks: int) -> Bools:
-        """Whether the label is among the `ranks` most probable classes [C, N].
+        """Test whether the label is among the `ranks` most probable classes [C, N].
 
         Raises
         ------

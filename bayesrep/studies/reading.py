@@ -1,4 +1,4 @@
-"""Reading a study from its folder (see `folder`), and finding every broken rule on the way.
+"""Read a study from its folder (see `layout`), and list every broken rule on the way.
 
 `inspect` adds what it finds to a list of problems and returns the study: the list is a check, the
 study a read. So is every step of it; a step that found a problem returns None. The rules of the
@@ -13,20 +13,10 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import StudyError, Violation, listing, quote_word
-from bayesrep.studies import folder, rules
+from bayesrep.studies import layout, validation
 from bayesrep.studies.annotated import AnnotatedSet
-from bayesrep.studies.correctness import (
-    Dataset,
-    complete_classifiers,
-    listed_or_found,
-    read_correctness,
-)
 from bayesrep.studies.manifest import Manifest, read_manifest
-from bayesrep.studies.problems import Problems
-from bayesrep.studies.selection import Selection
-from bayesrep.studies.study import Study
-from bayesrep.studies.study_folder import StudyFolder
-from bayesrep.studies.tables import (
+from bayesrep.studies.parquet_tables import (
     KEYS,
     read_annotations,
     read_counts,
@@ -34,6 +24,16 @@ from bayesrep.studies.tables import (
     read_keyed,
     texts_in_order,
 )
+from bayesrep.studies.prediction_files import (
+    Dataset,
+    complete_classifiers,
+    listed_or_found,
+    read_correctness,
+)
+from bayesrep.studies.selection import Selection
+from bayesrep.studies.study import Study
+from bayesrep.studies.study_folder import StudyFolder
+from bayesrep.studies.violations import Problems
 from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Ints
 
@@ -88,7 +88,7 @@ def inspect(path: Path, problems: Problems) -> Study | None:
         return None
     annotations = read_annotations(path, problems)
     counts = read_counts(path, annotations, problems)
-    images = read_keyed(path / folder.IMAGES, KEYS, problems)
+    images = read_keyed(path / layout.IMAGES_FILE, KEYS, problems)
     failures = read_failures(path, problems)
     classifiers = listed_or_found(path, manifest, problems)
     complete = complete_classifiers(path, manifest)
@@ -111,8 +111,8 @@ def inspect(path: Path, problems: Problems) -> Study | None:
             datasets[role] = data
     if len(datasets) < len(manifest.roles):
         return None
-    told = manifest.name, manifest.provenance, manifest.truth
-    return problems.attempt(lambda: Study(datasets, tuple(classifiers), *told))
+    facts = manifest.name, manifest.provenance, manifest.truth
+    return problems.attempt(lambda: Study(datasets, tuple(classifiers), *facts))
 
 
 def _strangers(
@@ -123,18 +123,18 @@ def _strangers(
     annotations: pl.DataFrame | None,
 ) -> Iterator[Violation]:
     """Find data sets that no role names: their data would be ignored without a word."""
-    holders = {folder.COUNTS: counts["dataset"].unique(maintain_order=True).to_list()}
-    for file, table in ((folder.IMAGES, images), (folder.ANNOTATIONS, annotations)):
+    holders = {layout.COUNTS_FILE: counts["dataset"].unique(maintain_order=True).to_list()}
+    for file, table in ((layout.IMAGES_FILE, images), (layout.ANNOTATIONS_FILE, annotations)):
         if table is not None:
             holders[file] = table["dataset"].unique(maintain_order=True).to_list()
-    holders[folder.PREDICTIONS] = StudyFolder(path).predicted_datasets
+    holders[layout.PREDICTIONS_FOLDER] = StudyFolder(path).predicted_datasets
     for where, names in holders.items():
         if strangers := [name for name in names if name not in manifest.roles.values()]:
             yield Violation(
                 "data-set-without-role",
                 where=where,
                 data_sets=listing(strangers, "data set"),
-                manifest_file=folder.MANIFEST,
+                manifest_file=layout.MANIFEST_FILE,
             )
 
 
@@ -159,15 +159,15 @@ def _dataset(
     selection: Selection | None,
     problems: Problems,
 ) -> AnnotatedSet | None:
-    where = f"{folder.COUNTS}, data set {name!r}"
+    where = f"{layout.COUNTS_FILE}, data set {name!r}"
     left_out = failures.filter("left_out").select("image", "reason")
     rows = counts.join(left_out, on="image", how="anti", maintain_order="left")
     names = rows["image"].to_numpy().astype(np.str_)
-    selected, shown = rows["selected"].to_numpy(), rows["shown"].to_numpy()
+    selected, total = rows["selected"].to_numpy(), rows["shown"].to_numpy()
     # Without sound names nothing can be joined; wrong counts leave the rest to be read, so that all
     # that is wrong with it is said at once.
-    sound = problems.take(rules.image_violations(where, names))
-    counted = problems.take(rules.count_violations(where, names, selected, shown))
+    sound = problems.take(validation.image_violations(where, names))
+    counted = problems.take(validation.count_violations(where, names, selected, total))
     if not sound:
         return None
     texts = None
@@ -179,15 +179,15 @@ def _dataset(
     correct = read_correctness(dataset, classifiers, complete, problems)
     if not counted or texts is None or correct is None:
         return None
-    # Answers are held against the counts, which are sound by now; what the study checks comes last.
+    # Answers are compared with sound counts only; the study's own checks come last.
     answers = None
     if annotations is not None and len(annotations):
         answered = annotations.join(left_out, on="image", how="anti", maintain_order="left")
-        answers = _answers(name, answered, rows["image"], selected, shown, problems)
+        answers = _answers(name, answered, rows["image"], selected, total, problems)
         if answers is None:
             return None
     missing = dict(left_out.iter_rows())
-    parts = name, names, selected, shown, correct, labels, texts, missing, answers, selection
+    parts = name, names, selected, total, correct, labels, texts, missing, answers, selection
     return problems.attempt(lambda: AnnotatedSet(*parts))
 
 
@@ -196,11 +196,11 @@ def _answers(
     rows: pl.DataFrame,
     images: pl.Series,
     selected: Ints,
-    shown: Ints,
+    total: Ints,
     problems: Problems,
 ) -> WorkerAnswers | None:
-    """The answers by worker to one data set's images, which its counts have to be the sum of."""
-    where = f"{folder.ANNOTATIONS}, data set {name!r}"
+    """Read the answers by worker to one data set's images, which must sum to its counts."""
+    where = f"{layout.ANNOTATIONS_FILE}, data set {name!r}"
     places = pl.DataFrame({"image": images, "row": np.arange(len(images))})
     placed = rows.join(places, on="image", how="left", maintain_order="left")
     if len(strange := placed.filter(pl.col("row").is_null())["image"].unique(maintain_order=True)):
@@ -208,14 +208,14 @@ def _answers(
             "images-without-counts",
             where=where,
             images=listing(strange.to_list()),
-            counts_file=folder.COUNTS,
+            counts_file=layout.COUNTS_FILE,
         )
         return None
     workers = rows["worker"].unique().sort()
     code = rows["worker"].cast(pl.Enum(workers)).to_physical()
     order = rows["position"] if "position" in rows.columns else None
     if order is not None and order.null_count() == len(order):
-        order = None  # of the other data set alone it is known
+        order = None  # known for the other data set alone
     answers = WorkerAnswers(
         workers.to_numpy().astype(np.str_),
         placed["row"].to_numpy(),
@@ -223,5 +223,5 @@ def _answers(
         rows["selected"].to_numpy(),
         None if order is None else order.to_numpy(),
     )
-    broken = answers.violations(where, images.to_list(), selected, shown)
+    broken = answers.violations(where, images.to_list(), selected, total)
     return answers if problems.take(broken) else None

@@ -1,7 +1,7 @@
-"""Worlds in which a replication may be made, by name: what departs from the plain one.
+"""Scenarios of a simulated replication, by name: departures from the plain one.
 
 In the plain world selection frequencies s are mixtures, different ones for the two data sets, and
-every annotator of an image is drawn afresh and answers by himself. A scenario changes one thing:
+every annotator of an image is drawn afresh and answers independently. A scenario changes one thing:
 
 *Frequencies.* s may be 1 for a part of the images, near 1 for most, have three modes or one, or lie
 at both ends.
@@ -59,7 +59,7 @@ class Mixture:
 
 @dataclass(frozen=True, eq=False)
 class ScenarioCrowd:
-    """Workers: names [W], and how lenient each is, z [W]."""
+    """Workers: names [W] and leniencies z [W]."""
 
     workers: NDArray[np.str_]
     thresholds: Floats
@@ -67,12 +67,12 @@ class ScenarioCrowd:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What departs from the plain world.
+    """Departures from the plain world.
 
     Attributes
     ----------
     says
-        What is so, in a clause.
+        Description, as a clause.
     process
         Process that makes frequencies and curves, where the caller does not choose it.
     frequencies
@@ -87,16 +87,15 @@ class Scenario:
         Workers of a data set, of whom every image has as many as annotators, or all, where these
         are more; None: every answer is another worker's.
     one_crowd
-        Whether both data sets have the same workers.
+        True if both data sets have the same workers.
     leniency
         sd σ of the workers' thresholds.
     adaptive
-        Whether annotators are asked until the answer is clear.
+        True if annotators are asked until the answer is clear.
     annotators
         Per image, or (low, high), if not asked for otherwise; None: the simulation's default.
     class_shift
-        How far shares of easy and hard classes differ: the log odds between the first and the
-        last class change by so much.
+        Change in the log odds between the first (easiest) and the last (hardest) class.
     selection
         The rule by which the counts at hand keep images of both data sets.
     """
@@ -117,7 +116,7 @@ class Scenario:
 
     @property
     def keeps_populations(self) -> bool:
-        """Whether images and classifiers are as in the plain world, whatever annotators do."""
+        """True if images and classifiers are as in the plain world, whatever annotators do."""
         return not (
             self.frequencies or self.ones or self.pool or self.class_shift or self.selection
         )
@@ -201,11 +200,11 @@ SCENARIOS: Mapping[str, Scenario] = {
         "the replication has more of the hard classes, at the same frequencies", class_shift=1.0
     ),
 }
-CLASSES = 10
-EASE = 0.6  # of the easiest class on the probit scale; the hardest has as much less
-FIRST_LOOK = 5
-ROOM = 2**24  # places in a table of images and workers that is made at a time
-CLEAR = 0.2  # share of dissenters at which a worker more is not worth asking
+SIMULATED_CLASSES = 10
+MAX_EASE = 0.6  # of the easiest class on the probit scale; minus that of the hardest
+FIRST_ANSWERS = 5
+CHUNK_ENTRIES = 2**24  # entries of a table of images and workers made at a time
+CLEAR_SHARE = 0.2  # largest share of dissenters at which no more workers are asked
 
 
 def find_scenario(name: str) -> Scenario:
@@ -217,13 +216,13 @@ def find_scenario(name: str) -> Scenario:
 
 def class_shares(shift: float) -> Floats:
     """Shares of the classes, easiest first, whose log odds fall by `shift` from first to last."""
-    along = np.exp(-shift * np.linspace(-0.5, 0.5, CLASSES))
+    along = np.exp(-shift * np.linspace(-0.5, 0.5, SIMULATED_CLASSES))
     return along / along.sum()
 
 
 def class_ease() -> Floats:
-    """What every class adds to classifiers' scores on the probit scale, easiest first."""
-    return np.linspace(EASE, -EASE, CLASSES)
+    """Return every class's shift of classifiers' scores on the probit scale, easiest first."""
+    return np.linspace(MAX_EASE, -MAX_EASE, SIMULATED_CLASSES)
 
 
 def draw_counts(
@@ -234,19 +233,19 @@ def draw_counts(
     high: int,
     crowd: ScenarioCrowd | None = None,
 ) -> tuple[Ints, Ints, WorkerAnswers | None]:
-    """How many annotators selected every image, how many were asked, and who, if it is known."""
+    """Draw every image's count of selections, number of annotators, and workers if known."""
     if scenario.adaptive:
         return *_until_clear(rng, s, high), None
-    shown = rng.integers(low, high + 1, size=len(s))
+    annotators = rng.integers(low, high + 1, size=len(s))
     if crowd is not None:
-        answers = _by_crowd(rng, scenario.leniency, s, shown, crowd)
+        answers = _by_crowd(rng, scenario.leniency, s, annotators, crowd)
         return *answers.counts(len(s)), answers
     if (rho := scenario.dependence) > 0:
         total = 1 / rho - 1
         inner = (s > 0) & (s < 1)
         mean = np.where(inner, s, 0.5)
         s = np.where(inner, rng.beta(mean * total, (1 - mean) * total), s)
-    return rng.binomial(shown, s), shown, None
+    return rng.binomial(annotators, s), annotators, None
 
 
 def draw_crowds(
@@ -266,53 +265,53 @@ def draw_crowds(
 
 
 def _by_crowd(
-    rng: np.random.Generator, leniency: float, s: Floats, shown: Ints, crowd: ScenarioCrowd
+    rng: np.random.Generator, leniency: float, s: Floats, annotators: Ints, crowd: ScenarioCrowd
 ) -> WorkerAnswers:
-    """Answers of workers of a crowd, drawn for every image; of a crowd no larger, all of them."""
-    most, size = int(shown.max()), len(crowd.workers)
-    asked = np.empty((len(s), most), dtype=np.int32)
-    for rows in np.array_split(np.arange(len(s)), -(-len(s) * size // ROOM)):
+    """Draw answers of a crowd's workers for every image; all workers if no more are needed."""
+    most, size = int(annotators.max()), len(crowd.workers)
+    chosen = np.empty((len(s), most), dtype=np.int32)
+    for rows in np.array_split(np.arange(len(s)), -(-len(s) * size // CHUNK_ENTRIES)):
         order = rng.random((len(rows), size)).argsort(axis=1) if size > most else np.arange(size)
-        asked[rows] = order[..., :most]
-    image, place = np.nonzero(np.arange(most) < shown[:, None])
-    worker = asked[image, place]
+        chosen[rows] = order[..., :most]
+    image, place = np.nonzero(np.arange(most) < annotators[:, None])
+    worker = chosen[image, place]
     score = np.sqrt(1 + leniency**2) * ndtri(s)[image]
     selected = rng.random(len(image)) < ndtr(score + leniency * crowd.thresholds[worker])
     return WorkerAnswers(crowd.workers, image.astype(np.int32), worker, selected)
 
 
 def _until_clear(rng: np.random.Generator, s: Floats, most: int) -> tuple[Ints, Ints]:
-    """Counts where annotators are asked, twice as many each time, until few dissent."""
+    """Draw counts from doubling numbers of annotators, until few dissent."""
     answers = (rng.random((most, len(s))) < s).cumsum(axis=0)
-    shown = np.full(len(s), most, dtype=np.int64)
-    asked = FIRST_LOOK
-    while asked < most:
-        share = answers[asked - 1] / asked
-        clear = np.minimum(share, 1 - share) <= CLEAR
-        shown = np.where(clear & (shown == most), asked, shown)
-        asked *= 2
-    return answers[shown - 1, np.arange(len(s))], shown
+    annotators = np.full(len(s), most, dtype=np.int64)
+    n_asked = FIRST_ANSWERS
+    while n_asked < most:
+        share = answers[n_asked - 1] / n_asked
+        clear = np.minimum(share, 1 - share) <= CLEAR_SHARE
+        annotators = np.where(clear & (annotators == most), n_asked, annotators)
+        n_asked *= 2
+    return answers[annotators - 1, np.arange(len(s))], annotators
 
 
-def chance_to_be_kept(rule: str, shown: int, s: Floats) -> Floats:
-    """a(s) = Σ_k a(k, n) Binomial(k; n, s), how likely an image is to be kept [S]."""
+def chance_to_be_kept(rule: str, annotators: int, s: Floats) -> Floats:
+    """Compute a(s) = Σ_k a(k, n) Binomial(k; n, s), the probability to be kept [S]."""
     from scipy.stats import binom
 
-    k = np.arange(shown + 1)
-    keeps = Selection.parse(rule).probability(k, np.full(shown + 1, shown))
-    return np.asarray(keeps @ binom.pmf(k[:, None], shown, s[None, :]))
+    k = np.arange(annotators + 1)
+    keeps = Selection.parse(rule).probability(k, np.full(annotators + 1, annotators))
+    return np.asarray(keeps @ binom.pmf(k[:, None], annotators, s[None, :]))
 
 
 def matched_weights(
-    s_pool: Floats, pool: Floats, s_reference: Floats, reference: Floats, shown: int
+    s_pool: Floats, pool: Floats, s_reference: Floats, reference: Floats, annotators: int
 ) -> Floats:
-    """Weights of the pool's nodes under the density of the images kept (module docstring)."""
-    k = np.arange(shown + 1)
+    """Compute weights of the pool's nodes under the matched density (module docstring)."""
+    k = np.arange(annotators + 1)
 
     def masses(s: Floats) -> Floats:
         from scipy.stats import binom
 
-        return np.asarray(binom.pmf(k[:, None], shown, s[None, :]))
+        return np.asarray(binom.pmf(k[:, None], annotators, s[None, :]))
 
     of_pool, of_reference = masses(s_pool), masses(s_reference) @ reference
     return pool * (of_reference / np.maximum(of_pool @ pool, 1e-300) @ of_pool)
@@ -326,16 +325,18 @@ def draw_logit_normal(rng: np.random.Generator, mixture: Mixture, size: int) -> 
     )
 
 
-def draw_matched(rng: np.random.Generator, pool: Mixture, measured: Ints, shown: int) -> Floats:
-    """Selection frequencies of pool images of these measured counts, one for each [N]."""
-    wanted = np.bincount(measured, minlength=shown + 1)
-    kept: list[list[Floats]] = [[] for _ in wanted]
-    left = wanted.copy()
-    while left.any():
+def draw_matched(
+    rng: np.random.Generator, pool: Mixture, measured: Ints, annotators: int
+) -> Floats:
+    """Draw a pool image's selection frequency for each measured count [N]."""
+    target = np.bincount(measured, minlength=annotators + 1)
+    matched: list[list[Floats]] = [[] for _ in target]
+    missing = target.copy()
+    while missing.any():
         s = draw_logit_normal(rng, pool, 4 * len(measured))
-        count = rng.binomial(shown, s)
-        for k in np.flatnonzero(left):
-            frequencies = s[count == k][: left[k]]
-            kept[k].append(frequencies)
-            left[k] -= len(frequencies)
-    return rng.permutation(np.concatenate([part for parts in kept for part in parts]))
+        count = rng.binomial(annotators, s)
+        for k in np.flatnonzero(missing):
+            frequencies = s[count == k][: missing[k]]
+            matched[k].append(frequencies)
+            missing[k] -= len(frequencies)
+    return rng.permutation(np.concatenate([part for parts in matched for part in parts]))

@@ -1,9 +1,8 @@
-"""How the items of a data set were selected, where the counts at hand are those that selected them.
+"""Selection of items by the very counts at hand: a truncation of their distribution.
 
 A benchmark keeps an item because a rule on noisy counts fired: all of 6 annotators agreed, at least
-3 of 5, the worst of 3 was mild, no model solved it. Who then reads the same counts as a measurement
-forgets that items which fell by luck on the other side are not there. The rule is data: with it
-the likelihood of a count is that of a count which passes the rule (truncation).
+3 of 5, the worst of 3 was mild, no model solved it. Items that missed the rule by chance are absent
+from these counts. Given the rule, the likelihood of a count is conditional on passing it.
 
 Items selected by one batch of answers and measured by another need no such care, and say so:
 `at least 3 of 5 by other answers`.
@@ -21,29 +20,29 @@ from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.types import Ints
 
 Accepted: TypeAlias = tuple[tuple[int, int, float], ...]
-"""Rows (selected, shown, probability that such an item is kept); what is not listed is not kept."""
+"""Rows (selected, shown, probability to be kept), which is 0 for other counts."""
 
-BY_OTHERS = " by other answers"
-WORDS = (
+BY_OTHERS_SUFFIX = " by other answers"
+GRAMMAR = (
     "all of N, none of N, at least K of N, at most K of N, exactly K of N (of N may be left out), "
     "at least P %, at most P %, worst of N, "
-    f"each with '{BY_OTHERS.strip()}' where the counts were taken afterwards"
+    f"each with '{BY_OTHERS_SUFFIX.strip()}' where the counts were taken afterwards"
 )
-_RULE = re.compile(
+_RULE_PATTERN = re.compile(
     r"(?:(?P<word>all|none|worst)|(?P<bound>at least|at most|exactly) (?P<number>\d+(?:\.\d+)?)"
     r"(?P<percent> ?%)?)(?: of (?P<shown>\d+))?"
 )
-_SLACK = 1e-9  # 70 % of 10 is 7, whatever floats make of it
+_ROUNDING_SLACK = 1e-9  # 70 % of 10 is 7, despite rounding
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which counts an item could have and be kept.
+    """Rule that says which counts of an item are kept.
 
     Attributes
     ----------
     rule
-        In words, such as "all of 6" (the grammar: `WORDS`); of a table any words.
+        In words, such as "all of 6" (the grammar: `GRAMMAR`); of a table any words.
     table
         The accepted counts with the probability of each, instead of a rule in words.
 
@@ -66,55 +65,59 @@ class Selection:
             raise StudyError(violation.add_place("selection"))
 
     @classmethod
-    def parse(cls, given: Any) -> "Selection":
-        """What a user gives: a rule, rows (selected, shown[, probability]), or a selection."""
-        if isinstance(given, Selection):
-            return given
-        if isinstance(given, str):
-            return cls(" ".join(given.lower().split()))
+    def parse(cls, rule: Any) -> "Selection":
+        """Parse a rule in words, rows (selected, shown[, probability]), or a selection."""
+        if isinstance(rule, Selection):
+            return rule
+        if isinstance(rule, str):
+            return cls(" ".join(rule.lower().split()))
         try:
-            rows = tuple((int(k), int(n), float(*(p or [1]))) for k, n, *p in given)
-            exact = all(row[:2] == tuple(old[:2]) for row, old in zip(rows, given, strict=True))
+            rows = tuple((int(k), int(n), float(*(p or [1]))) for k, n, *p in rule)
+            exact = all(row[:2] == tuple(old[:2]) for row, old in zip(rows, rule, strict=True))
         except (TypeError, ValueError, OverflowError):
             exact, rows = False, ()
         if not exact:
-            raise StudyError("selection-neither-rule-nor-table", given=given, known_rules=WORDS)
+            raise StudyError("selection-neither-rule-nor-table", given=rule, known_rules=GRAMMAR)
         return cls("a table of accepted counts", rows)
 
     def content(self) -> str | list[list[float]]:
-        """What a user could have given for the same selection, as JSON holds it."""
+        """Return the rule or table that `parse` reads, as JSON holds it."""
         return self.rule if self.table is None else [list(row) for row in self.table]
 
     @property
     def is_by_others(self) -> bool:
-        """Whether other answers than those at hand selected, so that nothing is to be corrected."""
-        return self.table is None and self.rule.endswith(BY_OTHERS)
+        """True if other answers than those at hand selected, so that there is no truncation."""
+        return self.table is None and self.rule.endswith(BY_OTHERS_SUFFIX)
 
     @property
     def bare_rule(self) -> str:
         """The rule without who applied it: what the same rule asks of answers given anew."""
-        return self.rule.removesuffix(BY_OTHERS)
+        return self.rule.removesuffix(BY_OTHERS_SUFFIX)
 
     def probability(
         self, selected: Ints | Sequence[int], shown: Ints | Sequence[int]
     ) -> NDArray[np.float64]:
-        """How likely items with these counts are to be kept, by the rule or the table."""
+        """Return the probability that items with these counts are kept."""
         k, n = np.broadcast_arrays(np.asarray(selected), np.asarray(shown))
         if self.table is not None:
-            known = {row[:2]: row[2] for row in self.table}
+            accepted = {row[:2]: row[2] for row in self.table}
             pairs = zip(k.ravel().tolist(), n.ravel().tolist(), strict=True)
-            return np.array([known.get(pair, 0.0) for pair in pairs]).reshape(k.shape)
+            return np.array([accepted.get(pair, 0.0) for pair in pairs]).reshape(k.shape)
         rule = _parse_rule(self.bare_rule)
-        passes = (rule.least * np.where(rule.share, n, 1) - _SLACK <= k) & (
-            k <= rule.most * np.where(rule.share, n, 1) + _SLACK
+        passes = (rule.least * np.where(rule.share, n, 1) - _ROUNDING_SLACK <= k) & (
+            k <= rule.most * np.where(rule.share, n, 1) + _ROUNDING_SLACK
         )
-        asked = n if rule.shown is None else rule.shown
-        return (passes & (n == asked)).astype(np.float64)
+        n_required = n if rule.n_answers is None else rule.n_answers
+        return (passes & (n == n_required)).astype(np.float64)
 
-    def count_answers(self, shown: Ints) -> Ints:
-        """How many answers the rule is about, of images shown to so many [M]."""
+    def count_answers(self, annotators: Ints) -> Ints:
+        """Return the number of answers that the rule needs of images with so many [M]."""
         rule = _parse_rule(self.bare_rule) if self.table is None else None
-        return shown if rule is None or rule.shown is None else np.full_like(shown, rule.shown)
+        return (
+            annotators
+            if rule is None or rule.n_answers is None
+            else np.full_like(annotators, rule.n_answers)
+        )
 
     def violations(
         self, where: str, images: NDArray[np.str_], selected: Ints, shown: Ints
@@ -133,14 +136,14 @@ class Selection:
                 selected=selected[first],
                 shown=shown[first],
                 which="" if never.sum() == 1 else " the first",
-                addition=BY_OTHERS.strip(),
+                addition=BY_OTHERS_SUFFIX.strip(),
             )
 
     def _violations(self) -> Iterator[Violation]:
         if self.table is None:
             if (rule := _parse_rule(self.bare_rule)) is None:
-                yield Violation("selection-rule-unknown", selection=self.rule, known_rules=WORDS)
-            elif rule.shown is not None and not rule.share and rule.least > rule.shown:
+                yield Violation("selection-rule-unknown", selection=self.rule, known_rules=GRAMMAR)
+            elif rule.n_answers is not None and not rule.share and rule.least > rule.n_answers:
                 yield Violation("selection-needs-too-many", selection=self.rule)
             elif rule.share and (rule.least > 1 or rule.most > 1):
                 yield Violation("selection-share-above-all", selection=self.rule)
@@ -161,19 +164,19 @@ class _Rule:
     least: float
     most: float
     share: bool
-    shown: int | None
+    n_answers: int | None
 
 
 def _parse_rule(rule: str) -> Any:
     """The bounds of a rule in words; None where it is none."""
-    match = _RULE.fullmatch(rule)
+    match = _RULE_PATTERN.fullmatch(rule)
     if match is None:
         return None
-    shown = None if match["shown"] is None else int(match["shown"])
+    n_answers = None if match["shown"] is None else int(match["shown"])
     if word := match["word"]:
         # The worst of n answers is good only where all are.
         share = 0.0 if word == "none" else 1.0
-        return _Rule(share, share, share=True, shown=shown)
+        return _Rule(share, share, share=True, n_answers=n_answers)
     number, percent = float(match["number"]), match["percent"] is not None
     if percent:
         number /= 100
@@ -183,7 +186,7 @@ def _parse_rule(rule: str) -> Any:
     most = np.inf if match["bound"] == "at least" else number
     if percent and most == np.inf:
         most = 1.0
-    return _Rule(least, float(most), share=percent, shown=shown)
+    return _Rule(least, float(most), share=percent, n_answers=n_answers)
 
 
 def truncating(selection: Selection | None) -> Selection | None:

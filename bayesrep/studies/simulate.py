@@ -16,9 +16,9 @@ lower. One third of every classifier's accuracy drop is real (a true mean bias-c
     s is a mixture of three beta distributions with components shared by the data sets, and g_c is
     a polynomial in Bernstein form, Σ_j Φ(a_c + b_c j/d) Binomial(j; d, s).
 
-What else may be so is said by a scenario (`bayesrep.studies.scenarios`); then the curves keep their
-steepness and every classifier its reference and adjusted accuracy, and the replication's accuracies
-and both mean selection frequencies are what follows.
+A scenario (`bayesrep.studies.scenarios`) changes the populations; then the curves keep their
+steepness and every classifier its reference and adjusted accuracy, from which the replication's
+accuracies and both mean selection frequencies follow.
 
 The table's numbers are those printed: a mean gap of 12.7 points, where the paper's text says 11.7,
 as timm's published results say for the 135 of the classifiers that they have.
@@ -38,17 +38,16 @@ from bayesrep.bounds import refuse_above
 from bayesrep.choices import Process
 from bayesrep.errors import OptionError
 from bayesrep.studies.populations import (
-    ANNOTATORS,
-    PROCESSES,
+    DEFAULT_ANNOTATORS,
+    PROCESS_OF_NAME,
     Role,
     SimulatedWorld,
     choose_classifiers,
     draw_correct,
     make_world,
 )
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.scenarios import (
-    CLASSES,
+    SIMULATED_CLASSES,
     Scenario,
     class_ease,
     draw_counts,
@@ -57,13 +56,14 @@ from bayesrep.studies.scenarios import (
 )
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.study import Study
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import Floats, Ints
 
-LARGEST_CLASSIFIERS = 100_000
-LARGEST_ANSWERS = 2**31  # images times classifiers of a data set, a byte each
-LARGEST_N = 100_000
+MAX_CLASSIFIERS = 100_000
+MAX_ANSWERS = 2**31  # images times classifiers of a data set, a byte each
+MAX_ANNOTATORS = 100_000
 
-_CALLED: Mapping[Process, str] = {
+PROCESS_LABELS: Mapping[Process, str] = {
     "outside": "outside the fitted family",
     "non-monotone": "non-monotone curves, outside the fitted family",
     "inside": "inside the fitted family",
@@ -71,18 +71,18 @@ _CALLED: Mapping[Process, str] = {
 
 
 def _draw_kept(
-    rng: np.random.Generator, world: SimulatedWorld, role: Role, size: int, shown: int
+    rng: np.random.Generator, world: SimulatedWorld, role: Role, size: int, annotators: int
 ) -> tuple[Floats, Ints, Ints]:
-    """Frequencies and counts of images that the counts kept, drawn until there are enough."""
+    """Draw frequencies and counts of images until the rule has kept enough of them."""
     rule = Selection.parse(world.scenario.selection)
-    drawn: list[tuple[Floats, Ints, Ints]] = []
-    while sum(len(s) for s, _, _ in drawn) < size:
-        s = world.draw(rng, role, size, shown)
-        selected, asked, _ = draw_counts(rng, world.scenario, s, shown, shown)
-        kept = rng.random(size) < rule.probability(selected, asked)
-        drawn.append((s[kept], selected[kept], asked[kept]))
-    s, selected, asked = (np.concatenate(parts)[:size] for parts in zip(*drawn, strict=True))
-    return s, selected, asked
+    batches: list[tuple[Floats, Ints, Ints]] = []
+    while sum(len(s) for s, _, _ in batches) < size:
+        s = world.draw(rng, role, size, annotators)
+        selected, annotated, _ = draw_counts(rng, world.scenario, s, annotators, annotators)
+        is_kept = rng.random(size) < rule.probability(selected, annotated)
+        batches.append((s[is_kept], selected[is_kept], annotated[is_kept]))
+    s, selected, annotated = (np.concatenate(parts)[:size] for parts in zip(*batches, strict=True))
+    return s, selected, annotated
 
 
 def simulate_study(
@@ -141,27 +141,30 @@ def simulate_study(
     low, high = _annotator_range(world, annotators, images, classifiers)
     if world.selection is not None and low < high:
         raise OptionError("scenario-takes-one-annotator-number", scenario=scenario)
-    drawn_from = make_world(PROCESSES[process], world, classifiers, high)
+    drawn_from = make_world(PROCESS_OF_NAME[process], world, classifiers, high)
 
     def dataset(role: Role, seed: np.random.SeedSequence) -> dict[str, Any]:
         # Two streams: the same images whatever the number of classifiers.
         annotation, correctness = seed.spawn(2)
         rng = np.random.default_rng(annotation)
         if world.selection is not None:
-            s, selected, shown = _draw_kept(rng, drawn_from, role, images, high)
+            s, selected, total = _draw_kept(rng, drawn_from, role, images, high)
             answers = None
         else:
             s = drawn_from.draw(rng, role, images, high)
             crowd = crowds[REQUIRED_ROLES.index(role)] if crowds else None
-            selected, shown, answers = draw_counts(rng, world, s, low, high, crowd)
+            selected, total, answers = draw_counts(rng, world, s, low, high, crowd)
         ease, groups = 0.0, {}
         if world.class_shift:
-            of = rng.choice(CLASSES, size=images, p=drawn_from.shares(role))
-            ease, groups = class_ease()[of], {"superclass": np.char.add("class-", of.astype(str))}
+            kind = rng.choice(SIMULATED_CLASSES, size=images, p=drawn_from.shares(role))
+            ease, groups = (
+                class_ease()[kind],
+                {"superclass": np.char.add("class-", kind.astype(str))},
+            )
         correct = draw_correct(correctness, drawn_from, role, s, ease)
         return {
             "selected": selected,
-            "shown": shown,
+            "shown": total,
             "correct": correct,
             "groups": groups,
             "answers": answers,
@@ -170,7 +173,7 @@ def simulate_study(
 
     *seeds, of_crowds = np.random.SeedSequence(seed).spawn(3)
     crowds = draw_crowds(np.random.default_rng(of_crowds), world, high)
-    made = {
+    options = {
         "seed": seed,
         "images": images,
         "annotators": [low, high],
@@ -183,8 +186,8 @@ def simulate_study(
         reference=dataset("reference", seeds[0]),
         replication=dataset("replication", seeds[1]),
         classifiers=choose_classifiers(classifiers)[0],
-        name=f"simulated ({_CALLED[process]})",
-        provenance={"simulated": made},
+        name=f"simulated ({PROCESS_LABELS[process]})",
+        provenance={"simulated": options},
         truth=drawn_from.truth,
     )
 
@@ -193,8 +196,8 @@ def _choose_world(
     process: Process, scenario: str, dependence: float | None
 ) -> tuple[Process, Scenario]:
     """The process and scenario that arguments ask for, which must not contradict each other."""
-    if process not in PROCESSES:
-        raise OptionError("unknown-process", choices=", ".join(PROCESSES), process=process)
+    if process not in PROCESS_OF_NAME:
+        raise OptionError("unknown-process", choices=", ".join(PROCESS_OF_NAME), process=process)
     world = find_scenario(scenario)
     if world.process is not None:
         if process not in ("outside", world.process):
@@ -218,7 +221,7 @@ def _annotator_range(
 ) -> tuple[int, int]:
     """The fewest and the most annotators of an image, once all sizes are within their bounds."""
     if annotators is None:
-        annotators = ANNOTATORS if world.annotators is None else world.annotators
+        annotators = DEFAULT_ANNOTATORS if world.annotators is None else world.annotators
     low, high = (annotators, annotators) if isinstance(annotators, int) else annotators
     if min(images, low, classifiers) < 1 or high < low:
         raise OptionError(
@@ -227,7 +230,7 @@ def _annotator_range(
             annotators=annotators,
             classifiers=classifiers,
         )
-    refuse_above("classifiers", classifiers, LARGEST_CLASSIFIERS)
-    refuse_above("images", images, LARGEST_ANSWERS // classifiers)
-    refuse_above("annotators", high, LARGEST_N)
+    refuse_above("classifiers", classifiers, MAX_CLASSIFIERS)
+    refuse_above("images", images, MAX_ANSWERS // classifiers)
+    refuse_above("annotators", high, MAX_ANNOTATORS)
     return low, high

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.studies.annotated import AnnotatedSet
-from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.representation import Compared, brief, number
 from bayesrep.studies.selection import Selection, truncating
-from bayesrep.studies.shown import Compared, brief, number
 from bayesrep.studies.study import Study, need_study
-from bayesrep.studies.words import IMAGES, Words, words_of
+from bayesrep.studies.validation import REQUIRED_ROLES
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words, words_of
 from bayesrep.types import Floats, Ints
 
-_CHUNK = 16_384  # images reduced at a time: bounds the memory and keeps the copy inside the cache
+_CHUNK_IMAGES = 16_384  # images reduced at a time, for memory and to stay inside the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Cells(Compared):
         Images in each cell: at least 1 in the cells of a study. Bootstrap replicates keep its
         cells, some of them with 0 images.
     correct : int64 [M, C]
-        How many of them each classifier gets right.
+        Number of them that each classifier gets right.
     selection
         The rule on these counts by which the images were kept; None where all were, or where other
         answers selected them.
@@ -94,7 +94,7 @@ class Cells(Compared):
             yield Violation("cells-not-sorted")
 
     def find(self, selected: Ints, shown: Ints) -> NDArray[np.intp]:
-        """The cell of each pair, such as those of a data set's images.
+        """Find the cell of each pair, such as those of a data set's images.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class Cells(Compared):
         return cell
 
     def on(self, selected: Ints, shown: Ints) -> "Cells":
-        """The same counts on more cells; the further ones have no images.
+        """Extend the counts to more cells; the further ones have no images.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class Cells(Compared):
         return Cells(selected, shown, images, correct, self.selection, squares)
 
     def completed(self, shown: Ints) -> "Cells":
-        """The same counts on the cells of every number selected, from 0 to n.
+        """Extend the counts to the cells of every number selected, from 0 to n.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class Cells(Compared):
 
 @dataclass(frozen=True, eq=False)
 class SufficientStatistics(Compared):
-    """All that the estimators and models of single classifiers need to know about a study.
+    """Sufficient statistics of a study for estimators and models of single classifiers.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class SufficientStatistics(Compared):
     cells : mapping of role to Cells
         One table for each data set.
     words
-        What is said of the study is said in these.
+        Vocabulary of printed sentences.
 
     Raises
     ------
@@ -172,7 +172,7 @@ class SufficientStatistics(Compared):
 
     classifiers: tuple[str, ...]
     cells: Mapping[str, Cells]
-    words: Words = IMAGES
+    words: Words = IMAGE_WORDS
 
     def __post_init__(self) -> None:
         for role in REQUIRED_ROLES:
@@ -193,7 +193,7 @@ class SufficientStatistics(Compared):
 
     @classmethod
     def of(cls, study: "Study | SufficientStatistics") -> "SufficientStatistics":
-        """The statistics of a study; statistics are returned as they are.
+        """Compute the statistics of a study; statistics are returned as they are.
 
         Raises
         ------
@@ -269,46 +269,46 @@ class SufficientStatistics(Compared):
 def count_cells(data: AnnotatedSet, rows: NDArray[np.intp] | None = None) -> Cells:
     """The cells of a data set, or of some of its images."""
     size = len(data.images) if rows is None else len(rows)
-    chunks = (slice(start, start + _CHUNK) for start in range(0, size, _CHUNK))
+    chunks = (slice(start, start + _CHUNK_IMAGES) for start in range(0, size, _CHUNK_IMAGES))
     return reduce(_merge, (_cells(data, c if rows is None else rows[c]) for c in chunks))
 
 
 def _cells(data: AnnotatedSet, rows: slice | NDArray[np.intp]) -> Cells:
-    shown, correct = data.shown[rows], data.correct[rows]
-    once, rule = np.ones_like(shown), truncating(data.selection)
+    total, correct = data.shown[rows], data.correct[rows]
+    once, rule = np.ones_like(total), truncating(data.selection)
     squares = np.square(np.count_nonzero(correct, axis=1))
-    return _collect(data.selected[rows], shown, once, correct, squares, rule)
+    return _collect(data.selected[rows], total, once, correct, squares, rule)
 
 
 def _merge(one: Cells, other: Cells) -> Cells:
     if one.selection != other.selection:
         raise StudyError("shards-selected-differently")
     names = ("selected", "shown", "images", "correct")
-    selected, shown, images, correct = (
+    selected, total, images, correct = (
         np.concatenate([getattr(cells, name) for cells in (one, other)]) for name in names
     )
     squares = None
     if one.squares is not None and other.squares is not None:
         squares = np.concatenate([one.squares, other.squares])
-    return _collect(selected, shown, images, correct, squares, one.selection)
+    return _collect(selected, total, images, correct, squares, one.selection)
 
 
 def _collect(
     selected: Ints,
-    shown: Ints,
+    total: Ints,
     images: Ints,
     correct: NDArray[np.integer | np.bool_],
     squares: Ints | None,
     selection: Selection | None,
 ) -> Cells:
     """Add up the rows that share a (selected, shown) pair; rows are images or other cells."""
-    order = np.lexsort((selected, shown))
-    selected, shown = selected[order], shown[order]
-    fresh = (np.diff(selected, prepend=-1) != 0) | (np.diff(shown, prepend=-1) != 0)
+    order = np.lexsort((selected, total))
+    selected, total = selected[order], total[order]
+    fresh = (np.diff(selected, prepend=-1) != 0) | (np.diff(total, prepend=-1) != 0)
     starts = np.flatnonzero(fresh)
     return Cells(
         selected=selected[starts],
-        shown=shown[starts],
+        shown=total[starts],
         images=np.add.reduceat(images[order], starts),
         correct=np.add.reduceat(correct[order], starts, axis=0, dtype=np.int64),
         selection=selection,

@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bayesrep.errors import StudyError, Violation, listing
-from bayesrep.studies import rules
+from bayesrep.studies import validation
 from bayesrep.studies.annotated import AnnotatedSet
-from bayesrep.studies.given_arrays import align_rows, frame_columns, order_columns
+from bayesrep.studies.input_arrays import align_rows, frame_columns, order_columns
 from bayesrep.studies.manifest import JSON, Manifest, Truth, selections_of
 from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.representation import Compared, brief, html_table, number, spread
 from bayesrep.studies.selection import Selection, truncating
-from bayesrep.studies.shown import Compared, brief, html_table, number, spread
 
 if TYPE_CHECKING:
     import polars as pl
 
     from bayesrep.studies.attempts import Attempts  # needs polars, which a study does not
 
-_ENTRIES = {
+_DATASET_ENTRIES = {
     *("selected", "shown", "correct", "name", "images", "labels", "groups", "answers"),
     "selection",
 }
@@ -54,7 +54,7 @@ class Study(Compared):
     Raises
     ------
     StudyError
-        Naming the first rule broken (see `bayesrep.studies.rules`).
+        Naming the first rule broken (see `bayesrep.studies.validation`).
     """
 
     datasets: Mapping[str, AnnotatedSet]
@@ -67,7 +67,7 @@ class Study(Compared):
         object.__setattr__(self, "datasets", dict(self.datasets))
         object.__setattr__(self, "classifiers", tuple(str(name) for name in self.classifiers))
         object.__setattr__(self, "provenance", dict(self.provenance))
-        rules.raise_first(self._violations())
+        validation.raise_first(self._violations())
 
     def __repr__(self) -> str:
         sizes = (
@@ -105,8 +105,10 @@ class Study(Compared):
 
     def _violations(self) -> Iterator[Violation]:
         where = f"study {self.name!r}"
-        yield from rules.role_violations(where, [(r, d.name) for r, d in self.datasets.items()])
-        yield from rules.classifier_violations(where, self.classifiers)
+        yield from validation.role_violations(
+            where, [(r, d.name) for r, d in self.datasets.items()]
+        )
+        yield from validation.classifier_violations(where, self.classifiers)
         for role, data in self.datasets.items():
             columns = data.correct.shape[1]
             if columns != len(self.classifiers) and not (role == "candidates" and columns == 0):
@@ -119,7 +121,7 @@ class Study(Compared):
                 )
         one, other = self.reference, self.replication
         if one.labels is not None and other.labels is not None:
-            yield from rules.label_set_violations(
+            yield from validation.label_set_violations(
                 where, (one.name, one.labels), (other.name, other.labels)
             )
         if self.truth is not None:
@@ -192,13 +194,13 @@ class Study(Compared):
         if isinstance(classifiers, str):
             raise StudyError("classifiers-given-as-text", classifiers=classifiers)
         names = tuple(str(classifier) for classifier in classifiers)
-        rules.raise_first(rules.classifier_violations(f"study {name!r}", names))
+        validation.raise_first(validation.classifier_violations(f"study {name!r}", names))
         entries = {"reference": reference, "replication": replication}
         if candidates is not None:
             size = np.size(candidates.get("selected", ()))
             entries["candidates"] = {"correct": np.zeros((size, 0), dtype=bool), **candidates}
-        if known := sorted(set(further or ()) & {*entries, "candidates"}):
-            raise StudyError("further-role-already-known", role=known[0])
+        if repeated := sorted(set(further or ()) & {*entries, "candidates"}):
+            raise StudyError("further-role-already-known", role=repeated[0])
         entries |= further or {}
         return cls(
             datasets={
@@ -211,7 +213,7 @@ class Study(Compared):
         )
 
     def describe(self) -> "pl.DataFrame":
-        """What the study holds.
+        """Summarize the study's data sets.
 
         Returns
         -------
@@ -290,10 +292,10 @@ class Study(Compared):
             Replace a study (or an empty folder) that is already there, once the new one is
             complete.
         answers
-            What the classifiers answered, for data sets of which that is known; those to images
+            Classifiers' answers, for data sets where they are known; those to images
             that the study lacks are left out.
         attempts
-            How often classifiers that were asked several times were right.
+            Counts of right attempts by classifiers that were asked several times.
 
         Raises
         ------
@@ -304,14 +306,14 @@ class Study(Compared):
         from bayesrep.studies.writing import write_folder  # needs polars, which a study does not
 
         roles = {role: data.name for role, data in self.datasets.items()}
-        held = list(self.datasets.values())
-        told = self.name, roles, self.classifiers, self.provenance, self.truth
-        manifest = Manifest(*told, selections_of(held))
-        write_folder(path, manifest, held, answers, attempts, force=force)
+        datasets = list(self.datasets.values())
+        facts = self.name, roles, self.classifiers, self.provenance, self.truth
+        manifest = Manifest(*facts, selections_of(datasets))
+        write_folder(path, manifest, datasets, answers, attempts, force=force)
 
 
 def need_study(study: object) -> Study:
-    """What is given as a study, if it is one."""
+    """Return the argument if it is a study, and refuse it otherwise."""
     if isinstance(study, Study):
         return study
     if isinstance(study, str | Path):
@@ -323,7 +325,7 @@ def _annotated_set(
     role: str, arrays: Mapping[str, Any], classifiers: tuple[str, ...]
 ) -> AnnotatedSet:
     """Fill in the defaults of one mapping given to `Study.from_arrays`, and check it."""
-    rules.raise_first(_entry_violations(role, arrays))
+    validation.raise_first(_entry_violations(role, arrays))
     name = str(arrays.get("name") or role)
     where = f"data set {name!r}"
     groups: Any = {} if arrays.get("groups") is None else arrays["groups"]
@@ -331,13 +333,13 @@ def _annotated_set(
     by_image = ("images", "selected", "shown", "correct", "labels")
     framed = {"correct": frame_columns(arrays["correct"], where)}
     rows = align_rows({**{each: arrays.get(each) for each in by_image}, **framed, **grouped}, where)
-    given, correct = rows["images"], rows["correct"]
-    size = len(given) if given is not None else (np.shape(correct) or (0,))[0]
-    images = np.arange(size).astype(np.str_) if given is None else np.asarray(given, dtype=np.str_)
-    rules.raise_first(rules.image_violations(where, images))
-    known = () if role == "candidates" and np.shape(correct)[1:] == (0,) else classifiers
-    correct = order_columns(correct, known, where)
-    rules.raise_first(rules.correct_violations(where, images, correct, known))
+    own, correct = rows["images"], rows["correct"]
+    size = len(own) if own is not None else (np.shape(correct) or (0,))[0]
+    images = np.arange(size).astype(np.str_) if own is None else np.asarray(own, dtype=np.str_)
+    validation.raise_first(validation.image_violations(where, images))
+    named = () if role == "candidates" and np.shape(correct)[1:] == (0,) else classifiers
+    correct = order_columns(correct, named, where)
+    validation.raise_first(validation.correct_violations(where, images, correct, named))
     return AnnotatedSet(
         name=name,
         images=images,
@@ -351,21 +353,21 @@ def _annotated_set(
     )
 
 
-def _selection(where: str, given: Any) -> Selection | None:
+def _selection(where: str, rule: Any) -> Selection | None:
     try:
-        return None if given is None else Selection.parse(given)
+        return None if rule is None else Selection.parse(rule)
     except StudyError as error:
         raise error.add_place(where) from None
 
 
 def _entry_violations(role: str, arrays: Mapping[str, Any]) -> Iterator[Violation]:
-    if unknown := sorted(set(arrays) - _ENTRIES):
-        known = ", ".join(sorted(_ENTRIES))
+    if unknown := sorted(set(arrays) - _DATASET_ENTRIES):
+        known_entries = ", ".join(sorted(_DATASET_ENTRIES))
         yield Violation(
             "unknown-data-set-entry",
             role=role,
             entries=listing(unknown, "entry"),
-            known_entries=known,
+            known_entries=known_entries,
         )
     for entry in ("selected", "shown", "correct"):
         if arrays.get(entry) is None:
@@ -374,7 +376,7 @@ def _entry_violations(role: str, arrays: Mapping[str, Any]) -> Iterator[Violatio
 
 def _one_per_image(counts: Any, size: int) -> Any:
     """Repeat a scalar count for every image; leave anything else for the rules to judge."""
-    numbers = rules.as_numbers(counts)
+    numbers = validation.as_numbers(counts)
     return np.full(size, numbers) if numbers is not None and numbers.ndim == 0 else counts
 
 

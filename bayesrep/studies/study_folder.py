@@ -1,4 +1,4 @@
-"""What a folder holds of a study: the one place that looks, and no table is read to know it."""
+"""Queries of a study's folder, answered without reading a table."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import polars as pl
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.files import strict_json
-from bayesrep.studies import folder
+from bayesrep.studies import layout
 from bayesrep.studies.attempts import Attempts, read_attempts
 from bayesrep.studies.manifest import (
     JSON,
@@ -19,14 +19,14 @@ from bayesrep.studies.manifest import (
     describe_missing_study,
     read_manifest,
 )
-from bayesrep.studies.problems import value
-from bayesrep.studies.rules import REQUIRED_ROLES
-from bayesrep.studies.tables import read_failures
+from bayesrep.studies.parquet_tables import read_failures
+from bayesrep.studies.validation import REQUIRED_ROLES
+from bayesrep.studies.violations import value
 
-_COLUMNS: Mapping[str, Sequence[str]] = {
-    "labels": folder.LABELS[:1],
-    "top-5": folder.LABELS,
-    "probabilities": (folder.LABELS[0], folder.PROBABILITIES[0]),
+_COLUMNS_OF_PART: Mapping[str, Sequence[str]] = {
+    "labels": layout.LABEL_COLUMNS[:1],
+    "top-5": layout.LABEL_COLUMNS,
+    "probabilities": (layout.LABEL_COLUMNS[0], layout.PROBABILITY_COLUMNS[0]),
 }
 
 
@@ -36,28 +36,23 @@ class StudyFolder:
 
     Each question looks at the folder when it is asked. What a file says that is broken is a
     `StudyError`.
-
-    Attributes
-    ----------
-    path : Path
-        The folder.
     """
 
-    path: Path
+    path: Path  # path: The folder
 
     @property
     def is_study(self) -> bool:
-        """Whether it has a study.json."""
-        return (self.path / folder.MANIFEST).exists()
+        """True if it has a study.json."""
+        return (self.path / layout.MANIFEST_FILE).exists()
 
     @property
     def awaits_counts(self) -> bool:
-        """Whether it holds predictions, as `bayesrep.predict` makes them, but no study yet."""
+        """True if it holds predictions, as `bayesrep.predict` makes them, but no study yet."""
         return awaits_counts(self.path)
 
     @cached_property
     def manifest(self) -> Manifest | None:
-        """What study.json says; None where there is none yet."""
+        """Content of study.json; None if there is none yet."""
         return value(partial(read_manifest, self.path), self.path) if self.is_study else None
 
     @property
@@ -65,19 +60,19 @@ class StudyFolder:
         """Role to data set; of answers that await their counts, as far as somebody said."""
         if self.manifest is not None:
             return self.manifest.roles
-        content = self._object(folder.ROLES)
+        content = self._object(layout.ROLES_FILE)
         if content is None or not all(isinstance(name, str) for name in content.values()):
-            raise StudyError("roles-file-not-mapping", file=self.path / folder.ROLES)
+            raise StudyError("roles-file-not-mapping", file=self.path / layout.ROLES_FILE)
         return content
 
     @property
     def provenance(self) -> Mapping[str, JSON]:
-        """Where it came from; nothing where nobody said."""
+        """Provenance of the data; empty if none is recorded."""
         if self.manifest is not None:
             return self.manifest.provenance
-        content = self._object(folder.PROVENANCE)
+        content = self._object(layout.PROVENANCE_FILE)
         if content is None:
-            raise StudyError("provenance-file-not-object", file=self.path / folder.PROVENANCE)
+            raise StudyError("provenance-file-not-object", file=self.path / layout.PROVENANCE_FILE)
         return content
 
     @property
@@ -92,12 +87,12 @@ class StudyFolder:
     @property
     def attempts(self) -> Sequence[Attempts]:
         """The repeated attempts of its classifiers; often none."""
-        return read_attempts(self.path) if (self.path / folder.ATTEMPTS).exists() else ()
+        return read_attempts(self.path) if (self.path / layout.ATTEMPTS_FILE).exists() else ()
 
     @property
     def predicted_datasets(self) -> list[str]:
         """The data sets with predictions, sorted."""
-        return folder.names_in(self.path / folder.PREDICTIONS, "")
+        return layout.names_in(self.path / layout.PREDICTIONS_FOLDER, "")
 
     def dataset_names(self, datasets: Sequence[str]) -> list[str]:
         """The names of data sets given by name, or by role where it says which they are."""
@@ -109,41 +104,43 @@ class StudyFolder:
     def common_classifiers(self, names: Sequence[str]) -> list[str]:
         """The classifiers that it lists, or else those with a file for each of some data sets."""
         listed = self.manifest.classifiers if self.manifest is not None else ()
-        predicted = {name: folder.predicted_classifiers(self.path, name) for name in names}
+        predicted = {name: layout.predicted_classifiers(self.path, name) for name in names}
         for name, classifiers in predicted.items():
             if not classifiers and not (listed and name in self.roles.values()):
-                known = self.predicted_datasets
+                known_sets = self.predicted_datasets
                 raise StudyError(
                     "data-set-without-predictions",
                     path=self.path,
                     dataset=name,
-                    known_datasets=listing(known, "data set") if known else "no data set",
+                    known_datasets=listing(known_sets, "data set") if known_sets else "no data set",
                 )
         if listed:
             return list(listed)
         if not (common := sorted(set.intersection(*predicted.values()))):
-            among = ", ".join(map(repr, names))
-            raise StudyError("no-classifier-in-common", path=self.path, datasets=among)
+            listed_names = ", ".join(map(repr, names))
+            raise StudyError("no-classifier-in-common", path=self.path, datasets=listed_names)
         return common
 
     def find_parts(self, datasets: Sequence[str] = REQUIRED_ROLES) -> frozenset[str]:
-        """What is there of some data sets, which are given by role or name."""
+        """List the parts that exist of some data sets, which are given by role or name."""
         names = self.dataset_names(datasets)
-        counts = (self.path / file for file in (folder.COUNTS, folder.ANNOTATIONS))
+        counts = (self.path / file for file in (layout.COUNTS_FILE, layout.ANNOTATIONS_FILE))
         parts = {"counts"} if self.is_study and any(map(Path.is_file, counts)) else set[str]()
         if common := set.intersection(
-            *(folder.predicted_classifiers(self.path, name) for name in names)
+            *(layout.predicted_classifiers(self.path, name) for name in names)
         ):
-            files = [self.path / folder.prediction_file(name, min(common)) for name in names]
+            files = [self.path / layout.prediction_file(name, min(common)) for name in names]
             columns = set.intersection(*map(_columns, files))
-            parts |= {part for part, needed in _COLUMNS.items() if columns.issuperset(needed)}
+            parts |= {
+                part for part, needed in _COLUMNS_OF_PART.items() if columns.issuperset(needed)
+            }
             parts |= {"answers"} | ({"study"} if parts & {"counts"} else set())
         if not parts and not self.predicted_datasets:
             raise StudyError("neither-study-nor-predictions", path=self.path)
         return frozenset(parts)
 
     def _object(self, name: str) -> dict[str, Any] | None:
-        """What a JSON file holds, nothing where there is none; None where it is not an object."""
+        """Read a JSON object, empty if there is no file; None if it is not an object."""
         file = self.path / name
         content: Any = strict_json.read(file) if file.exists() else {}
         return content if isinstance(content, dict) else None

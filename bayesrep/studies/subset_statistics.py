@@ -1,4 +1,4 @@
-"""Sufficient statistics of a part of a study: of given images, and of each group of images."""
+"""Sufficient statistics of a subset of a study's images, and of each group of images."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics, count_cells
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import words_of
+from bayesrep.studies.validation import REQUIRED_ROLES
+from bayesrep.studies.vocabulary import words_of
 
 
 def statistics_on(study: Study, rows: Mapping[str, NDArray[np.intp]]) -> SufficientStatistics:

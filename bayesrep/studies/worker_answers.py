@@ -1,4 +1,4 @@
-"""Who answered what: the single answers behind one data set's counts."""
+"""Single answers by worker, behind one data set's counts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import Violation, listing
-from bayesrep.studies import rules
-from bayesrep.studies.given_arrays import align_rows, own_array
-from bayesrep.studies.shown import Compared, brief, number
+from bayesrep.studies import validation
+from bayesrep.studies.input_arrays import align_rows, own_array
+from bayesrep.studies.representation import Compared, brief, number
 from bayesrep.types import Bools, Ints
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def code(name: str, salt: bytes) -> str:
-    """What stands for a worker's name: equal names have equal codes under one salt."""
+    """Encode a worker's name: equal names have equal codes under one salt."""
     return blake2b(name.encode(), key=salt, digest_size=8).hexdigest()
 
 
@@ -44,9 +44,9 @@ class WorkerAnswers(Compared):
     image, worker : int32 [A]
         Image (its row in the data set) and worker (its place among `workers`) of every answer.
     selected : bool [A]
-        Whether the worker selected the image.
+        True if the worker selected the image.
     position : float64 [A] or None
-        What rises as a worker goes on: a number in a row, or seconds; None where it is not known.
+        Increases over a worker's answers: an index or seconds; None if unknown.
     """
 
     workers: NDArray[np.str_]
@@ -73,7 +73,7 @@ class WorkerAnswers(Compared):
 
     @classmethod
     def of(cls, image: Ints, worker: Any, selected: Any, position: Any = None) -> Self:
-        """From the rows of the images, the workers' names and what they answered.
+        """Build from the rows of the images, the workers' names and their answers.
 
         Parameters
         ----------
@@ -82,15 +82,15 @@ class WorkerAnswers(Compared):
         worker : [A]
             Names.
         selected : bool [A]
-            Whether they selected the image.
+            True if they selected the image.
         position : [A], optional
-            Rises as a worker goes on.
+            Increases over a worker's answers.
         """
-        given = {"image": image, "worker": worker, "selected": selected, "position": position}
-        given = align_rows(given, "answers by worker")
-        names, place = np.unique(np.asarray(given["worker"], dtype=np.str_), return_inverse=True)
-        rows, places = (np.asarray(each, dtype=np.int32) for each in (given["image"], place))
-        return cls(names, rows, places, np.asarray(given["selected"], bool), given["position"])
+        arrays = {"image": image, "worker": worker, "selected": selected, "position": position}
+        arrays = align_rows(arrays, "answers by worker")
+        names, place = np.unique(np.asarray(arrays["worker"], dtype=np.str_), return_inverse=True)
+        rows, places = (np.asarray(each, dtype=np.int32) for each in (arrays["image"], place))
+        return cls(names, rows, places, np.asarray(arrays["selected"], bool), arrays["position"])
 
     def coded(self, salt: bytes) -> Self:
         """The same with codes for the workers' names, which only the salt could undo.
@@ -104,23 +104,23 @@ class WorkerAnswers(Compared):
         return replace(self, workers=names)
 
     def counts(self, images: int) -> tuple[Ints, Ints]:
-        """How many selected each of so many images, and how many were asked: [N], [N]."""
-        shown = np.bincount(self.image, minlength=images)
-        return np.bincount(self.image[self.selected], minlength=images), shown
+        """Count selections and answers of each image: [N], [N]."""
+        total = np.bincount(self.image, minlength=images)
+        return np.bincount(self.image[self.selected], minlength=images), total
 
     def asked(self) -> NDArray[np.str_]:
         """Names of the workers with an answer."""
         return self.workers[np.unique(self.worker)]
 
     def violations(
-        self, where: str, images: rules.Names, selected: Ints, shown: Ints
+        self, where: str, images: validation.Names, selected: Ints, total: Ints
     ) -> Iterator[Violation]:
         """Check that these are the answers that were counted.
 
         Parameters
         ----------
         where
-            What a message begins with.
+            Start of every message.
         images, selected, shown
             Images of the data set, with their counts.
         """
@@ -145,7 +145,7 @@ class WorkerAnswers(Compared):
                 return
         if len(set(self.workers.tolist())) < len(self.workers):
             yield Violation("worker-name-repeated", where=where)
-        differ = np.any(np.array(self.counts(len(images))) != [selected, shown], axis=0)
+        differ = np.any(np.array(self.counts(len(images))) != [selected, total], axis=0)
         if differ.any():
             yield Violation(
                 "worker-answers-contradict-counts",

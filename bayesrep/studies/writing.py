@@ -1,4 +1,4 @@
-"""Writing a study's folder (see `folder`), whole or not at all."""
+"""Write a study's folder (see `layout`), whole or not at all."""
 
 import json
 from collections.abc import Generator, Mapping, Sequence
@@ -14,18 +14,14 @@ from bayesrep.atomic import replaced_folder
 from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import parquet
 from bayesrep.files.folders import refuse_foreign
-from bayesrep.studies import folder, rules
+from bayesrep.studies import layout, validation
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.attempts import Attempts, write_attempts
-from bayesrep.studies.manifest import (
-    JSON,
-    Manifest,
-    write_manifest,
-)
+from bayesrep.studies.manifest import JSON, Manifest, write_manifest
+from bayesrep.studies.parquet_tables import FAILURE_SCHEMA, KEYS, read_failures
 from bayesrep.studies.predictions import Predictions
-from bayesrep.studies.problems import Problems
 from bayesrep.studies.study_folder import StudyFolder
-from bayesrep.studies.tables import FAILURES, KEYS, read_failures
+from bayesrep.studies.violations import Problems
 
 
 def write_folder(
@@ -37,12 +33,12 @@ def write_folder(
     *,
     force: bool = False,
 ) -> None:
-    """Write what is known of a study as a folder; see `Study.write`."""
-    known = {each.dataset: each for each in answers}
+    """Write a study, complete or not yet, as a folder; see `Study.write`."""
+    by_dataset = {each.dataset: each for each in answers}
     listed = manifest.classifiers or ()
     tables = {
-        data.name: _tables_of_answers(data, listed, known[data.name])
-        if data.name in known
+        data.name: _tables_of_answers(data, listed, by_dataset[data.name])
+        if data.name in by_dataset
         else _correctness(data, listed)
         for data in datasets
         if listed
@@ -53,9 +49,9 @@ def write_folder(
             _write_left_out(datasets, partial)
             write_manifest(manifest.content(), partial)
         else:
-            tables = {name: _answer_tables(each) for name, each in known.items()}
-            _write_facts(manifest.provenance, partial / folder.PROVENANCE)
-            _write_facts(manifest.roles, partial / folder.ROLES)
+            tables = {name: _answer_tables(each) for name, each in by_dataset.items()}
+            _write_facts(manifest.provenance, partial / layout.PROVENANCE_FILE)
+            _write_facts(manifest.roles, partial / layout.ROLES_FILE)
         for dataset, files in tables.items():
             _write_prediction_files(partial, dataset, files)
         if attempts:
@@ -98,7 +94,7 @@ def _refuse_existing(target: Path, *, force: bool) -> None:
         raise StudyError("study-path-exists", path=target)
     if not target.is_dir() or (any(target.iterdir()) and not StudyFolder(target).is_study):
         raise StudyError("existing-path-not-study", path=target)
-    refuse_foreign(target, folder.ENTRIES)
+    refuse_foreign(target, layout.STUDY_ENTRIES)
 
 
 def _write_tables(datasets: Sequence[AnnotatedSet], path: Path) -> None:
@@ -110,10 +106,10 @@ def _write_tables(datasets: Sequence[AnnotatedSet], path: Path) -> None:
         (_of_dataset(d, {**label, **d.groups}) for d, label in zip(datasets, texts, strict=True)),
         how="diagonal",
     )
-    parquet.write(counts, path / folder.COUNTS)
+    parquet.write(counts, path / layout.COUNTS_FILE)
     if answered := [_answers_of(data) for data in datasets if data.answers is not None]:
-        parquet.write(pl.concat(answered, how="diagonal"), path / folder.ANNOTATIONS)
-    parquet.write(images, path / folder.IMAGES)
+        parquet.write(pl.concat(answered, how="diagonal"), path / layout.ANNOTATIONS_FILE)
+    parquet.write(images, path / layout.IMAGES_FILE)
 
 
 def _answers_of(data: AnnotatedSet) -> pl.DataFrame:
@@ -145,7 +141,9 @@ def _write_facts(facts: Mapping[str, JSON], file: Path) -> None:
 def _write_left_out(datasets: Sequence[AnnotatedSet], path: Path) -> None:
     rows = [(d.name, image, why, True) for d in datasets for image, why in d.left_out.items()]
     if rows:
-        parquet.write(pl.DataFrame(rows, schema=FAILURES, orient="row"), path / folder.FAILURES)
+        parquet.write(
+            pl.DataFrame(rows, schema=FAILURE_SCHEMA, orient="row"), path / layout.FAILURES_FILE
+        )
 
 
 def _forget_uncounted_failures(datasets: Sequence[AnnotatedSet], path: Path) -> None:
@@ -154,15 +152,15 @@ def _forget_uncounted_failures(datasets: Sequence[AnnotatedSet], path: Path) -> 
     if failures is None or not len(failures):
         return
     counted = pl.concat(_of_dataset(data, {}) for data in datasets)
-    parquet.write(failures.join(counted, on=KEYS, how="semi"), path / folder.FAILURES)
+    parquet.write(failures.join(counted, on=KEYS, how="semi"), path / layout.FAILURES_FILE)
 
 
 def _write_prediction_files(path: Path, dataset: str, tables: Mapping[str, pl.DataFrame]) -> None:
-    named = rules.classifier_violations(f"the answers on {dataset!r}", tuple(tables))
-    rules.raise_first(each for each in named if each.rule == "name-too-long-for-file")
-    (path / folder.prediction_folder(dataset)).mkdir(parents=True)
+    named = validation.classifier_violations(f"the answers on {dataset!r}", tuple(tables))
+    validation.raise_first(each for each in named if each.rule == "name-too-long-for-file")
+    (path / layout.prediction_folder(dataset)).mkdir(parents=True)
     for classifier, table in tables.items():
-        parquet.write(table, path / folder.prediction_file(dataset, classifier))
+        parquet.write(table, path / layout.prediction_file(dataset, classifier))
 
 
 def _correctness(data: AnnotatedSet, classifiers: Sequence[str]) -> dict[str, pl.DataFrame]:
@@ -194,7 +192,7 @@ def _tables_of_answers(
 
 
 def _answer_tables(predictions: Predictions) -> dict[str, pl.DataFrame]:
-    """Each classifier's answers with the columns of a file of predictions."""
+    """Build each classifier's table of answers, with the columns of a prediction file."""
     silent = ~predictions.answered
     if silent.any():
         number = int(np.flatnonzero(silent.any(axis=1))[0])
@@ -206,13 +204,13 @@ def _answer_tables(predictions: Predictions) -> dict[str, pl.DataFrame]:
             images=images,
         )
     names = pl.Series(predictions.classes, dtype=pl.String)
-    shown = {"image": predictions.images, "label": names[predictions.labels]}
+    constant = {"image": predictions.images, "label": names[predictions.labels]}
     tables: dict[str, pl.DataFrame] = {}
     for number, classifier in enumerate(predictions.classifiers):
-        ranks = zip(folder.LABELS, predictions.answers[number].T, strict=False)
+        ranks = zip(layout.LABEL_COLUMNS, predictions.answers[number].T, strict=False)
         columns: dict[str, Any] = {label: names[values] for label, values in ranks}
         if predictions.confidence is not None:
-            columns[folder.PROBABILITIES[0]] = predictions.confidence[number]
+            columns[layout.PROBABILITY_COLUMNS[0]] = predictions.confidence[number]
         correct = predictions.answers[number, :, 0] == predictions.labels
-        tables[classifier] = pl.DataFrame({**shown, **columns, "correct": correct})
+        tables[classifier] = pl.DataFrame({**constant, **columns, "correct": correct})
     return tables

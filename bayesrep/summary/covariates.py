@@ -33,7 +33,7 @@ from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.sources.frames import as_polars
-from bayesrep.studies.columns import COLUMNS, in_our_words
+from bayesrep.studies.column_aliases import COLUMN_ALIASES, in_our_words
 from bayesrep.studies.study import Study
 from bayesrep.types import Float
 
@@ -120,7 +120,7 @@ def regress_classifiers(
 
 def _read_table(covariates: Any) -> pl.DataFrame:
     try:
-        return as_polars(covariates, "covariates", (CLASSIFIER_COLUMN, *COLUMNS))
+        return as_polars(covariates, "covariates", (CLASSIFIER_COLUMN, *COLUMN_ALIASES))
     except StudyError as error:
         kind = type(covariates).__name__
         raise OptionError("covariates-not-table", type_name=kind, reason=reason(error)) from error

@@ -1,8 +1,8 @@
-"""Classifiers as far as they are known without their weights: names, outputs, preprocessing.
+"""Descriptions of classifiers without their weights: names, outputs, preprocessing.
 
 A name is one of timm's or torchvision's, or that of a repository of the hub (`hf-hub:user/model`),
-or of a folder of weights that timm has saved with a `config.json`, which says the architecture, its
-outputs and what images go through.
+or of a folder of weights that timm has saved with a `config.json`, which names the architecture,
+its outputs and its preprocessing.
 """
 
 import difflib
@@ -13,75 +13,53 @@ from pathlib import Path
 from typing import Any
 
 from bayesrep.errors import PredictionError, PredictionWarning, Violation, listing, reason
-from bayesrep.files.seals import digest_file
-from bayesrep.studies import rules
+from bayesrep.files.digests import digest_file
+from bayesrep.studies import validation
 from bayesrep.vision.classes import IMAGENET, Classes
-from bayesrep.vision.heads import LargeHead, find_head, match_names, read_label_names
 from bayesrep.vision.hub import is_of_hub
-from bayesrep.vision.imports import load_timm
+from bayesrep.vision.large_heads import LargeHead, find_head, match_names, read_label_names
 from bayesrep.vision.pixels import Preprocessing
-from bayesrep.vision.torchvision_networks import (
-    PREFIX,
-    data_config,
-    is_torchvision,
-    weights_of,
-)
+from bayesrep.vision.torch_loading import load_timm
+from bayesrep.vision.torchvision_networks import PREFIX, data_config, is_torchvision, weights_of
 from bayesrep.vision.torchvision_networks import explain_unknown_name as not_in_torchvision
 
-_CONFIG = "config.json"
-_SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".pth.tar")
+_CONFIG_FILE = "config.json"
+_WEIGHT_SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".pth.tar")
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """A classifier as far as it is known before its weights are loaded.
+    """Description of a classifier before its weights are loaded."""
 
-    Attributes
-    ----------
-    name
-        As the user calls it.
-    full_name
-        timm's architecture and tag of the weights, such as "resnet18.a1_in1k".
-    weights
-        Where the weights come from: "hub:timm/resnet18.a1_in1k", "url:https://...", or
-        "sha256:..." of a file.
-    file
-        The file of weights, where they come from a folder.
-    preprocessing, mean, std
-        What its images go through; timm's test size and crop where it gives one for testing.
-    source
-        What timm builds it by: its full name, "hf-hub:..." or "local-dir:...".
-    classes
-        What its outputs mean.
-    head
-        Where these classes are among its outputs, if it has more.
-    """
-
-    name: str
-    full_name: str
+    name: str  # the user's name
+    full_name: str  # timm's architecture and tag of the weights, such as "resnet18.a1_in1k"
+    # Origin of the weights: "hub:timm/resnet18.a1_in1k", "url:https://...", or "sha256:..." of a
+    # file.
     weights: str
-    file: Path | None
+    file: Path | None  # the file of weights, if they come from a folder
+    # preprocessing, mean, std: preprocessing of its images, with timm's test size and crop if it
+    # has them
     preprocessing: Preprocessing
     mean: tuple[float, ...]
     std: tuple[float, ...]
-    source: str
-    classes: Classes = IMAGENET
-    head: LargeHead | None = None
+    source: str  # timm's name to build it: its full name, "hf-hub:..." or "local-dir:..."
+    classes: Classes = IMAGENET  # classes of its outputs
+    head: LargeHead | None = None  # positions of these classes in its outputs, if it has more
 
     @property
     def output_count(self) -> int:
-        """How many outputs it has."""
+        """Number of outputs."""
         return self.head.size if self.head else len(self.classes)
 
     @property
     def needs_hub(self) -> bool:
-        """Whether timm fetches its weights."""
+        """True if timm fetches its weights."""
         return self.file is None and not is_torchvision(self.name)
 
 
 def check_names(names: Sequence[str], weights: Path | None = None) -> None:
-    """Check that every name is known, and given once; the nearest that timm knows is named."""
-    for violation in rules.classifier_violations("classifiers", names):
+    """Check that every name is known and unique, and suggest timm's nearest name."""
+    for violation in validation.classifier_violations("classifiers", names):
         raise PredictionError(violation)
     timm = load_timm()
     for name in filter(is_torchvision, names):
@@ -89,9 +67,9 @@ def check_names(names: Sequence[str], weights: Path | None = None) -> None:
             raise PredictionError(why)
     elsewhere = [n for n in names if is_torchvision(n) or is_of_hub(n) or _saved_folder(n, weights)]
     if unknown := [n for n in names if n not in elsewhere and not timm.is_model(n)]:
-        near = difflib.get_close_matches(unknown[0].split(".")[0], timm.list_models(), n=1)
+        nearest = difflib.get_close_matches(unknown[0].split(".")[0], timm.list_models(), n=1)
         listed = listing(unknown, "classifier")
-        if not near:
+        if not nearest:
             raise PredictionError(
                 "classifiers-like-none-of-timm", version=timm.__version__, classifiers=listed
             )
@@ -99,12 +77,12 @@ def check_names(names: Sequence[str], weights: Path | None = None) -> None:
             "classifiers-unknown-to-timm",
             version=timm.__version__,
             classifiers=listed,
-            nearest=near[0],
+            nearest=nearest[0],
         )
 
 
 def describe(name: str, weights: Path | None = None, classes: Classes = IMAGENET) -> Architecture:
-    """What is known of a classifier without loading it."""
+    """Describe a classifier without loading it."""
     if is_torchvision(name):
         return _of_torchvision(name, weights, classes)
     timm = load_timm()
@@ -120,8 +98,8 @@ def describe(name: str, weights: Path | None = None, classes: Classes = IMAGENET
     if file is not None and weights is not None and _has_config(file, weights):
         return _of_config(name, file, classes)
     if classes.file is not None and weights is None and config.num_classes != len(classes):
-        shown = f"{name!r} ({full})"
-        raise PredictionError(describe_disagreement(shown, config.num_classes, classes))
+        classifier = f"{name!r} ({full})"
+        raise PredictionError(describe_disagreement(classifier, config.num_classes, classes))
     head = find_head(config.num_classes) if classes.file is None else None
     if classes.file is None and head is None and config.num_classes != len(classes):
         hint = _alternative(str(config.architecture))
@@ -154,11 +132,11 @@ def _check_input(name: str, full: str, size: Sequence[int]) -> None:
 def _saved_folder(name: str, weights: Path | None) -> Path | None:
     """The folder of a classifier that timm has saved with its configuration."""
     folder = None if weights is None else weights / name
-    return folder if folder is not None and (folder / _CONFIG).is_file() else None
+    return folder if folder is not None and (folder / _CONFIG_FILE).is_file() else None
 
 
 def _of_config(name: str, file: Path | None, classes: Classes) -> Architecture:
-    """A classifier of the hub, or of a file of weights, by its own configuration."""
+    """Describe a classifier of the hub, or of a file of weights, by its configuration."""
     load_timm()
     from timm.models import load_model_config_from_hf
     from timm.models._hub import load_model_config_from_path  # not among its public names
@@ -171,7 +149,9 @@ def _of_config(name: str, file: Path | None, classes: Classes) -> Architecture:
         output_count, shape = int(config["num_classes"]), config.get("input_size", (3,))
         preprocessed, names = _input(config), read_label_names(config, classes)
     except Exception as error:  # the hub, the file system, what is in the file
-        where = str(folder / _CONFIG) if folder else f"{_CONFIG} of {identifier} on the hub"
+        where = (
+            str(folder / _CONFIG_FILE) if folder else f"{_CONFIG_FILE} of {identifier} on the hub"
+        )
         raise PredictionError(
             "classifier-configuration-unusable",
             classifier=name,
@@ -186,55 +166,55 @@ def _of_config(name: str, file: Path | None, classes: Classes) -> Architecture:
     _check_input(name, full, shape)
     if file is None:
         source = f"hf-hub:{identifier}"
-        given = source, f"hub:{identifier}", None
+        source_weights_file = source, f"hub:{identifier}", None
     else:
         source = f"local-dir:{folder}"
-        given = full, _file_digest(file), file
-    return Architecture(name, *given, *preprocessed, source, classes, head)
+        source_weights_file = full, _file_digest(file), file
+    return Architecture(name, *source_weights_file, *preprocessed, source, classes, head)
 
 
 def _find_outputs(
     name: str, names: Sequence[str], classes: Classes, output_count: int
 ) -> LargeHead | None:
-    """Where the classes are among outputs that are named; None where each is in its place."""
+    """Find the classes among named outputs; None if each is in its place."""
     head = match_names(names, classes) if len(names) == output_count else None
     if head is not None and head.outputs == tuple(range(output_count)):
         return None
-    known = {name.casefold() for name in classes.index}
-    if head is None and (classes.file is None or known & {name.casefold() for name in names}):
+    class_names = {name.casefold() for name in classes.index}
+    if head is None and (classes.file is None or class_names & {name.casefold() for name in names}):
         raise PredictionError(
             "classifier-names-other-classes",
             classifier=name,
             label_names=listing(names, "output"),
             known_classes=classes.description,
         )
-    taken = (
+    explanation = (
         f"are taken in the order of {classes.file}, which has none of these names"
         if head is None
         else f"are found by these names among the {classes.description}"
     )
     warnings.warn(
         f"classifier {name!r}: its configuration (label_names) names its "
-        f"{listing(names, 'output')}, which {taken}",
+        f"{listing(names, 'output')}, which {explanation}",
         PredictionWarning,
         stacklevel=2,
     )
     return head
 
 
-def describe_disagreement(shown: str, outputs: int, classes: Classes) -> Violation:
-    """Say that a classifier has not an output for each class."""
+def describe_disagreement(classifier: str, outputs: int, classes: Classes) -> Violation:
+    """Describe a classifier that has not one output for each class."""
     plural = "s" if outputs != 1 else ""
     if classes.file is None:
         return Violation(
             "classifier-outputs-not-imagenet",
-            classifier=shown,
+            classifier=classifier,
             output_count=outputs,
             plural=plural,
         )
     return Violation(
         "classifier-outputs-disagree-with-classes",
-        classifier=shown,
+        classifier=classifier,
         output_count=outputs,
         plural=plural,
         classes_file=classes.file,
@@ -259,11 +239,11 @@ def _pretrained_config(name: str) -> Any:
     timm = load_timm()
     try:
         config = timm.get_pretrained_cfg(name)
-        if config is None:  # a name of an earlier version: only building it tells the new one
+        if config is None:  # a name of an earlier version: building it gives the new one
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                made = timm.create_model(name).pretrained_cfg
-            config = timm.get_pretrained_cfg(f"{made['architecture']}.{made['tag']}".rstrip("."))
+                built = timm.create_model(name).pretrained_cfg
+            config = timm.get_pretrained_cfg(f"{built['architecture']}.{built['tag']}".rstrip("."))
     except (RuntimeError, ValueError) as error:
         raise PredictionError(
             "unknown-weights-tag",
@@ -293,14 +273,14 @@ def _own_weights(name: str, config: Any) -> str:
 
 
 def _find_weights(name: str, stems: Iterable[str], folder: Path) -> Path:
-    """The file of a classifier's weights: beside a configuration of its own, else safetensors."""
+    """Find a classifier's file of weights: first with its own configuration, then safetensors."""
     if not folder.is_dir():
         raise PredictionError("weights-folder-missing", folder=folder)
     stems = list(dict.fromkeys(stems))
     files = [
         file
         for stem in stems
-        for suffix in _SUFFIXES
+        for suffix in _WEIGHT_SUFFIXES
         for called in (stem, f"{stem}/model", f"{stem}/pytorch_model")
         if (file := folder / f"{called}{suffix}").is_file()
     ]
@@ -313,7 +293,7 @@ def _find_weights(name: str, stems: Iterable[str], folder: Path) -> Path:
         raise PredictionError(
             "weights-folder-lacks-classifier", folder=folder, classifier=name, expected_files=looked
         )
-    unused = [str(each) for each in (*files[1:], folder / _CONFIG) if each.is_file()]
+    unused = [str(each) for each in (*files[1:], folder / _CONFIG_FILE) if each.is_file()]
     if unused:
         warnings.warn(
             f"classifier {name!r}: {files[0]} is used, not the {listing(unused, 'file')} (a "
@@ -325,7 +305,7 @@ def _find_weights(name: str, stems: Iterable[str], folder: Path) -> Path:
 
 
 def _has_config(file: Path, folder: Path) -> bool:
-    return file.parent != folder and (file.parent / _CONFIG).is_file()
+    return file.parent != folder and (file.parent / _CONFIG_FILE).is_file()
 
 
 def _file_digest(file: Path) -> str:

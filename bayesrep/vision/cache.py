@@ -3,14 +3,13 @@
 A cache folder holds one folder per set of images and preprocessing, named by a digest of both:
 
     pixels.uint8      [N, H, W, 3]
-    content.uint64    [N], what the image held (`bayesrep.vision.contents`), 0 until its pixels are
-                      complete
+    content.uint64    [N], digest of the image (`bayesrep.vision.image_digests`), 0 until its pixels
+                      are complete
     about.json        the preprocessing and the number of images, for people
 
-Pixels reach the disk before the content that says so (`PixelCache.flush`), so neither a killed
-process nor a power cut leaves a content without its pixels. Several processes may fill a cache
-together. The digest follows every file's size and times of change: pixels of files that changed are
-never looked at.
+Pixels reach the disk before their content (`PixelCache.flush`), so neither a killed process nor a
+power cut leaves a content without its pixels. Several processes may fill a cache together. The
+digest covers every file's size and times of change, so that changed files are decoded again.
 """
 
 import hashlib
@@ -27,7 +26,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, reason
 from bayesrep.types import Ints
-from bayesrep.vision.contents import UNKNOWN_CONTENT
+from bayesrep.vision.image_digests import UNKNOWN_CONTENT
 from bayesrep.vision.pixels import KeptPixels, Preprocessing
 
 
@@ -41,7 +40,7 @@ class PixelCache:
     fingerprint, images
         Digest of the set of images (see `ImageSet.fingerprint`), and their number.
     preprocessing
-        What was made of them.
+        Preprocessing of the pixels.
 
     Raises
     ------
@@ -77,7 +76,7 @@ class PixelCache:
         self._lock = Lock()
 
     def get(self, rows: Ints) -> KeptPixels | None:
-        """What is kept of these images, or None where some are not."""
+        """Return these images' pixels, or None if some are missing."""
         contents = self._known[rows]
         if not len(rows) or (contents == UNKNOWN_CONTENT).any():
             return None

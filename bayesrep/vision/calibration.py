@@ -1,8 +1,8 @@
-"""Temperatures, by which outputs are divided so that probabilities say how often answers are right.
+"""Temperature scaling: calibration of probabilities by dividing the outputs.
 
 Guo et al. (2017), "On calibration of modern neural networks", section 4.2: one number T for each
 network, at which the labels of some images are likeliest. The likelihood is concave in 1 / T, and
-highest where the outputs that are expected are on average those of the labels,
+highest where the expected outputs equal those of the labels on average,
 
     mean over images of  sum_k p_k z_k  =  mean of z_label,    p = softmax(z / T).
 
@@ -19,25 +19,27 @@ from scipy.special import softmax
 from bayesrep.errors import PredictionError
 from bayesrep.types import Floats, Ints
 
-LOWEST, HIGHEST = 0.05, 20.0
-_AT_ONCE = 4096  # images whose outputs are in memory as float64
+MIN_TEMPERATURE, MAX_TEMPERATURE = 0.05, 20.0
+BATCH_IMAGES = 4096  # with outputs in memory as float64
 
 
 def fit_temperature(outputs: NDArray[Any], labels: Ints) -> float:
-    """The temperature at which labels are likeliest."""
+    """Fit the temperature by maximum likelihood of the labels."""
     counted = np.isfinite(outputs[np.arange(len(labels)), labels])
     outputs, labels = outputs[counted], labels[counted]
 
     def slope(inverse: float) -> float:
-        """The derivative of the negative log likelihood in 1 / T, summed over images."""
-        return sum(
-            float(np.sum(_expected_less_labels(outputs[at : at + _AT_ONCE], labels[at:], inverse)))
-            for at in range(0, len(labels), _AT_ONCE)
-        )
+        """Differentiate the negative log likelihood in 1 / T, summed over images."""
+        starts = range(0, len(labels), BATCH_IMAGES)
+        parts = (outputs[i : i + BATCH_IMAGES] for i in starts)
+        pairs = zip(parts, (labels[i:] for i in starts), strict=True)
+        return sum(float(np.sum(_expected_less_labels(*pair, inverse))) for pair in pairs)
 
-    ends = 1 / HIGHEST, 1 / LOWEST
+    ends = 1 / MAX_TEMPERATURE, 1 / MIN_TEMPERATURE
     if not len(labels) or not slope(ends[0]) < 0 < slope(ends[1]):
-        raise PredictionError("temperature-not-found", lowest=LOWEST, highest=HIGHEST)
+        raise PredictionError(
+            "temperature-not-found", lowest=MIN_TEMPERATURE, highest=MAX_TEMPERATURE
+        )
     return 1 / root_scalar(slope, bracket=ends, xtol=1e-9).root
 
 

@@ -1,7 +1,7 @@
-"""What the outputs of a classifier mean: the 1,000 classes of ImageNet, or those of a table.
+"""Classes of a classifier's outputs: the 1,000 of ImageNet, or those of a table.
 
-A table has a row for each output, with the columns index (from 0, the output's number), name (what
-files of predictions call the class) and, where the folders of images are called otherwise, folder.
+A table has a row for each output, with the columns index (from 0, the output's number), name (of
+the class in files of predictions) and, if the folders of images have other names, folder.
 """
 
 from collections.abc import Mapping
@@ -16,33 +16,22 @@ from bayesrep.errors import PredictionError, StudyError, listing
 from bayesrep.files import tables
 from bayesrep.files.names import normalize_names
 from bayesrep.files.values import whole_numbers
-from bayesrep.studies.folder import RANKS
 from bayesrep.studies.imagenet import synsets
+from bayesrep.studies.layout import MAX_RANKS
 
-MOST_CLASSES = 2**16  # class numbers are kept in 16 bits
-_COLUMNS = ("index", "name", "folder")
+MAX_CLASSES = 2**16  # class numbers are kept in 16 bits
+_TABLE_COLUMNS = ("index", "name", "folder")
 
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """The classes among which a classifier chooses, in the order of its outputs.
+    """The classes among which a classifier chooses, in the order of its outputs."""
 
-    Attributes
-    ----------
-    names : tuple of K str
-        What files of predictions call them: ImageNet's by their wnids.
-    folders : tuple of K str
-        What folders of images call them.
-    file
-        The table that they come from; None for ImageNet's.
-    outputs : tuple of K tuples of int
-        The outputs that stand for each class, where answers are among some of them
-        (`bayesrep.vision.among`); empty where class k is output k.
-    """
-
-    names: tuple[str, ...]
-    folders: tuple[str, ...]
-    file: Path | None = None
+    names: tuple[str, ...]  # tuple of K str: names in files of predictions; wnids for ImageNet
+    folders: tuple[str, ...]  # tuple of K str: names of folders of images
+    file: Path | None = None  # their table; None for ImageNet's
+    # tuple of K tuples of int: outputs of each class, for a subset
+    # (`bayesrep.vision.class_subset`); empty if class k is output k.
     outputs: tuple[tuple[int, ...], ...] = ()
 
     def __len__(self) -> int:
@@ -56,31 +45,31 @@ class Classes:
 
     @property
     def ranks(self) -> int:
-        """How many answers are kept of an image: five, or as many as there are classes."""
-        return min(RANKS, len(self))
+        """Number of answers kept of an image: five, or all if there are fewer classes."""
+        return min(MAX_RANKS, len(self))
 
     @property
     def description(self) -> str:
-        """What they are, for messages."""
+        """Description of the classes, for messages."""
         if self.file is None:
             return f"{len(self):,} ImageNet classes"
         return f"{len(self):,} classes of {self.file}"
 
     @property
     def kind(self) -> str:
-        """What their names are, for messages."""
+        """Description of the classes' names, for messages."""
         return "wnids" if self.file is None else "names"
 
     @property
     def identity(self) -> dict[str, str]:
-        """What must agree before answers stand in one file; nothing for all of ImageNet's."""
+        """Facts that must agree for answers to share a file; empty for all of ImageNet's."""
         if self.file is None and not self.outputs:
             return {}
-        shown = f"{len(self)}, {self.names[0]} to {self.names[-1]}, sha256:"
+        summary = f"{len(self)}, {self.names[0]} to {self.names[-1]}, sha256:"
         if not self.outputs:
-            return {"classes": shown + _digest("\n".join(self.names))}
+            return {"classes": summary + _digest("\n".join(self.names))}
         digest = _digest("\n".join([*self.names, str(self.outputs)]))
-        return {"among": f"argmax and softmax among {shown}{digest}"}
+        return {"among": f"argmax and softmax among {summary}{digest}"}
 
 
 def _digest(text: str) -> str:
@@ -91,13 +80,13 @@ IMAGENET = Classes(synsets(), synsets())
 
 
 def read_classes(path: str | Path) -> Classes:
-    """Read what the outputs of a classifier mean."""
+    """Read a table of a classifier's classes."""
     file = Path(path)
     if not file.is_file():
         raise PredictionError("class-table-missing", file=file)
     try:
-        table, place = tables.read_only(file, _COLUMNS)
-        if missing := [name for name in _COLUMNS[:2] if name not in table.columns]:
+        table, place = tables.read_only(file, _TABLE_COLUMNS)
+        if missing := [name for name in _TABLE_COLUMNS[:2] if name not in table.columns]:
             raise PredictionError(
                 "class-table-lacks-columns", file=file, columns=listing(missing, "column")
             )
@@ -105,21 +94,23 @@ def read_classes(path: str | Path) -> Classes:
     except StudyError as error:
         raise PredictionError(error.violation) from error
     table = table.select(
-        normalize_names(pl.col(name)).fill_null("") for name in _COLUMNS if name in table.columns
+        normalize_names(pl.col(name)).fill_null("")
+        for name in _TABLE_COLUMNS
+        if name in table.columns
     )
     order = _order(file, indexes)
     names = [table["name"][row] for row in order]
-    given = [table["folder"][row] for row in order] if "folder" in table.columns else names
-    folders = [folder or name for folder, name in zip(given, names, strict=True)]
+    folder_names = [table["folder"][row] for row in order] if "folder" in table.columns else names
+    folders = [folder or name for folder, name in zip(folder_names, names, strict=True)]
     _check_called(file, names, folders)
     return Classes(tuple(names), tuple(folders), file)
 
 
 def _order(file: Path, written: list[int]) -> list[int]:
     """The row of every index 0, 1, ..., each there once."""
-    if not 2 <= len(written) <= MOST_CLASSES:
+    if not 2 <= len(written) <= MAX_CLASSES:
         raise PredictionError(
-            "class-rows-out-of-range", file=file, row_count=len(written), most_rows=MOST_CLASSES
+            "class-rows-out-of-range", file=file, row_count=len(written), most_rows=MAX_CLASSES
         )
     rows: dict[int, int] = {}
     for row, number in enumerate(written):

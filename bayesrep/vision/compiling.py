@@ -1,4 +1,4 @@
-"""Networks compiled by `torch.compile`, each held to its own uncompiled answers before it is used.
+"""Networks compiled by `torch.compile`, each first compared with its own uncompiled answers.
 
 A compiled network serves batches of one shape; all others go through the network as it is.
 """
@@ -13,16 +13,16 @@ import numpy as np
 
 from bayesrep.errors import PredictionError, kind_and_reason, reason
 from bayesrep.vision.devices import Device
-from bayesrep.vision.evaluate import Input, TopFive, answer, in_batches
+from bayesrep.vision.forward import Input, TopFive, answer, in_batches
 from bayesrep.vision.networks import CompiledNetwork, Network
 
 CHECKED_IMAGES = 96  # images whose answers are compared, at least one batch
-TOLERANCES = {"float32": 2e-3, "float16": 2e-2, "bfloat16": 5e-2}  # of probabilities
+PROBABILITY_TOLERANCES = {"float32": 2e-3, "float16": 2e-2, "bfloat16": 5e-2}  # of probabilities
 _number = count()
 
 
 def check_compiler(device: Device) -> None:
-    """Compile something small on the device, or say in one line that it cannot be."""
+    """Compile a small function on the device, to refuse a missing compiler in one line."""
     import torch
 
     now = time.time()  # in the code, so that no cache answers for a compiler that is gone
@@ -37,11 +37,9 @@ def check_compiler(device: Device) -> None:
 
 
 def compile_networks(
-    groups: Mapping[Input, Sequence[Network]],
-    batches: Sequence[Mapping[Any, Any]],
-    device: Device,
+    groups: Mapping[Input, Sequence[Network]], batches: Sequence[Mapping[Any, Any]], device: Device
 ) -> dict[str, str]:
-    """Compile networks that were not tried yet, and say of each why it goes uncompiled."""
+    """Compile networks that were not tried yet, and return reasons against compiled ones."""
     import torch
 
     reasons: dict[str, str] = {}
@@ -56,7 +54,7 @@ def compile_networks(
 
 
 def _compile_network(network: Network, images: Sequence[Any], device: Device) -> CompiledNetwork:
-    """A network compiled for the largest batches, or why it stays as it is."""
+    """Compile a network for the largest batches, or give the reason against it."""
     import torch
 
     shape = tuple(max(images, key=len).shape)
@@ -74,19 +72,19 @@ def _compile_network(network: Network, images: Sequence[Any], device: Device) ->
     return CompiledNetwork(call, shape, _difference(expected, actual, device))
 
 
-def _difference(expected: TopFive, found: TopFive, device: Device) -> str:
-    """Say how answers differ, or nothing where they are the same."""
-    others = int((expected.labels[:, 0] != found.labels[:, 0]).sum())
+def _difference(expected: TopFive, compiled: TopFive, device: Device) -> str:
+    """Describe the difference between answers; empty if there is none."""
+    others = int((expected.labels[:, 0] != compiled.labels[:, 0]).sum())
     if others:
-        return f"compiled, it finds other labels on {others} of {len(found.labels)} images"
-    apart = float(np.abs(expected.probabilities[:, 0] - found.probabilities[:, 0]).max())
-    if apart > TOLERANCES[device.precision]:
-        return f"compiled, its probabilities differ by up to {apart:.2g}"
+        return f"compiled, it finds other labels on {others} of {len(compiled.labels)} images"
+    largest = float(np.abs(expected.probabilities[:, 0] - compiled.probabilities[:, 0]).max())
+    if largest > PROBABILITY_TOLERANCES[device.precision]:
+        return f"compiled, its probabilities differ by up to {largest:.2g}"
     return ""
 
 
 def forget_compiled() -> None:
-    """Let go of what was compiled, and with it of the networks."""
+    """Release compiled code, and with it the networks."""
     import torch
 
     torch.compiler.reset()

@@ -1,4 +1,4 @@
-"""Where networks run, in what precision, and how long it takes."""
+"""Devices of networks: precision, batch size and clock."""
 
 import time
 from dataclasses import dataclass
@@ -7,48 +7,36 @@ from typing import Any, get_args
 from bayesrep.choices import Precision
 from bayesrep.errors import PredictionError
 
-PRECISIONS = get_args(Precision)
+PRECISION_NAMES = get_args(Precision)
 GPU_BATCH, CPU_BATCH = 256, 24  # on a CPU, a batch whose activations stay in the cache is fastest
 
 
 @dataclass(frozen=True, eq=False)
 class Device:
-    """Where and how networks are run.
+    """A device and its settings for networks."""
 
-    Attributes
-    ----------
-    name
-        torch's name: "cpu", "cuda", "cuda:1", "mps".
-    precision
-        "float32", "bfloat16" or "float16"; the last two by automatic mixed precision, whose
-        shortened weights are kept (`bayesrep.vision.networks.halve_weights`).
-    batch_size
-        Images sent through a network at once, to begin with.
-    compiles
-        Whether networks are compiled; see `bayesrep.vision.compiling`.
-    keeps_logits
-        Whether answers come with every output; see `bayesrep.vision.logits`.
-    """
-
-    name: str
+    name: str  # torch's name: "cpu", "cuda", "cuda:1", "mps"
+    # "float32", "bfloat16" or "float16"; the last two by automatic mixed precision, whose shortened
+    # weights are kept (`bayesrep.vision.networks.halve_weights`).
     precision: str
-    batch_size: int
-    compiles: bool = False
+    batch_size: int  # initial number of images of a batch
+    compiles: bool = False  # true to compile networks; see `bayesrep.vision.compiling`
+    # True to return every output with the answers; see `bayesrep.vision.logits`.
     keeps_logits: bool = False
 
     @property
     def is_mixed(self) -> bool:
-        """Whether networks compute in mixed precision."""
+        """True if networks compute in mixed precision."""
         return self.precision != "float32"
 
     @property
     def is_cuda(self) -> bool:
-        """Whether this is an NVIDIA (or ROCm) GPU."""
+        """True for an NVIDIA (or ROCm) GPU."""
         return self.name.startswith("cuda")
 
 
 class DeviceClock:
-    """The seconds for which a device works on what it is given while this runs.
+    """Clock of a device's work from now on.
 
     Parameters
     ----------
@@ -64,7 +52,7 @@ class DeviceClock:
         self._marks.append(self._mark(self._device))
 
     def seconds(self) -> float:
-        """What passed until it was stopped; waits until the device is so far."""
+        """Return the seconds until it was stopped, after waiting for the device to get there."""
         begin, end = self._marks
         if not self._device.is_cuda:
             return end - begin
@@ -90,19 +78,19 @@ def choose_device(
     compiles: bool = False,
     keeps_logits: bool = False,
 ) -> Device:
-    """The device asked for, or the best there is."""
+    """Choose the requested device, or the best available."""
     import torch
 
-    if precision not in PRECISIONS:
+    if precision not in PRECISION_NAMES:
         raise PredictionError(
-            "unknown-precision", precision=precision, choices=", ".join(PRECISIONS)
+            "unknown-precision", precision=precision, choices=", ".join(PRECISION_NAMES)
         )
     if batch_size is not None and batch_size < 1:
         raise PredictionError("batch-size-below-one", batch_size=batch_size)
     if name == "auto":
         mps = torch.backends.mps.is_available()
         name = "cuda" if torch.cuda.is_available() else "mps" if mps else "cpu"
-    # A device may be named and still not be there: try it.
+    # A named device may be missing: try it.
     try:
         torch.zeros(1, device=name)
     except (RuntimeError, AssertionError, NotImplementedError) as error:

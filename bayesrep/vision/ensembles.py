@@ -1,7 +1,7 @@
-"""Networks that answer together by outputs that are kept: the mean of softmax probabilities.
+"""Ensembles of networks from kept outputs: the mean of softmax probabilities.
 
-What a deep ensemble says of a class (Lakshminarayanan et al., 2017, "Simple and scalable predictive
-uncertainty estimation using deep ensembles", section 2.4) is the mean over its M networks of
+A deep ensemble's probability of a class (Lakshminarayanan et al., 2017, "Simple and scalable
+predictive uncertainty estimation using deep ensembles", section 2.4) is the mean over networks of
 
     softmax(z_m / T_m),    z_m the outputs that answers are among, T_m the network's temperature.
 """
@@ -15,43 +15,35 @@ from typing import Any
 import numpy as np
 
 from bayesrep.errors import PredictionError
-from bayesrep.studies.rules import classifier_violations
+from bayesrep.studies.validation import classifier_violations
 from bayesrep.types import Ints
 from bayesrep.vision.classes import Classes
-from bayesrep.vision.evaluate import TopFive, compute_probabilities, rank_probabilities
+from bayesrep.vision.forward import TopFive, compute_probabilities, rank_probabilities
 from bayesrep.vision.logits import LogitsFile
 
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Networks of which outputs on the same images are kept; one alone answers as it is.
+    """Networks with kept outputs on the same images; or one network."""
 
-    Attributes
-    ----------
-    members
-        What is kept of each network.
-    temperatures
-        Number that the outputs of each are divided by.
-    """
-
-    members: tuple[LogitsFile, ...]
-    temperatures: tuple[float, ...]
+    members: tuple[LogitsFile, ...]  # kept outputs of each network
+    temperatures: tuple[float, ...]  # temperature of each network, by which its outputs are divided
 
     @property
     def identity(self) -> dict[str, str]:
-        """What answers say of how they were made: where networks differ, of each in turn."""
-        said: list[dict[str, Any]] = [
+        """Facts on how answers are made; if networks differ, of each in turn."""
+        facts: list[dict[str, Any]] = [
             {**member.identity, "temperature": f"{temperature:.6g}"}
             for member, temperature in zip(self.members, self.temperatures, strict=True)
         ]
         joined: dict[str, str] = {}
-        for name in dict.fromkeys(chain.from_iterable(said)):
-            values = [str(each.get(name, "none")) for each in said]
+        for name in dict.fromkeys(chain.from_iterable(facts)):
+            values = [str(each.get(name, "none")) for each in facts]
             joined[name] = values[0] if len(set(values)) == 1 else "; ".join(values)
         if joined["temperature"] == "1":
             del joined["temperature"]
-        if len(said) > 1:
-            joined["ensemble"] = f"mean of the softmax probabilities of {len(said)} networks"
+        if len(facts) > 1:
+            joined["ensemble"] = f"mean of the softmax probabilities of {len(facts)} networks"
         return joined
 
     def rank(self, rows: Ints, classes: Classes, device: str) -> TopFive:

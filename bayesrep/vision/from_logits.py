@@ -1,4 +1,4 @@
-"""Answers of outputs that are kept: among other classes, held against other labels, or together.
+"""Answers from kept outputs: among other classes, with other labels, or by ensembles.
 
 Nothing is decoded and no network is loaded; the answers are those that a network would give, to the
 bit (`bayesrep.vision.logits`).
@@ -13,32 +13,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, listing
-from bayesrep.studies import folder as folders
+from bayesrep.studies import layout as folders
 from bayesrep.types import Ints
-from bayesrep.vision.among import check_few_classes, read_among
-from bayesrep.vision.calibration import fit_temperature
-from bayesrep.vision.contents import UNKNOWN_CONTENT, Contents
+from bayesrep.vision.calibration import BATCH_IMAGES, fit_temperature
+from bayesrep.vision.class_subset import check_few_classes, read_class_subset
 from bayesrep.vision.devices import choose_device
 from bayesrep.vision.ensembles import Ensemble, check_ensembles
-from bayesrep.vision.evaluate import TopFive, choose_outputs
+from bayesrep.vision.evaluation_set import ImageSource, choose_images
+from bayesrep.vision.forward import TopFive, choose_outputs
+from bayesrep.vision.image_digests import UNKNOWN_CONTENT, Contents
 from bayesrep.vision.images import ImageSet
-from bayesrep.vision.imports import own_defaults
 from bayesrep.vision.labels import class_numbers, read_labels
-from bayesrep.vision.logits import VALUES, LogitsFile, logits_folder, read_logits
+from bayesrep.vision.logits import VALUES_FILE, LogitsFile, logits_folder, read_logits
 from bayesrep.vision.prediction import check_writable
+from bayesrep.vision.prediction_store import Results
 from bayesrep.vision.reports import Report, make_report
-from bayesrep.vision.results import Results
 from bayesrep.vision.run import DatasetRun
-from bayesrep.vision.sets import ImageSource, choose_images
-
-_AT_ONCE = 4096  # images whose outputs are in memory
+from bayesrep.vision.torch_loading import own_defaults
 
 
-class KnownContents(Contents):
-    """What images held when their outputs were kept, whatever has become of them."""
+class KeptContents(Contents):
+    """Digests of images at the time when their outputs were kept."""
 
-    def __init__(self, known: NDArray[np.uint64]) -> None:
-        self.known = known
+    def __init__(self, contents: NDArray[np.uint64]) -> None:
+        self.known = contents
 
     def contents_of(self, rows: Ints) -> NDArray[np.uint64]:
         """The contents of some images."""
@@ -63,7 +61,7 @@ def predict_from_logits(
     force: bool = False,
     allow_failures: bool = False,
 ) -> Report:
-    """Write answers into a study that are made of kept outputs.
+    """Write answers from kept outputs into a study.
 
     Parameters
     ----------
@@ -72,7 +70,7 @@ def predict_from_logits(
     dataset, study
         The data set's name in the study that the answers go to, and its folder.
     classifiers
-        Those wanted; all that are there by default.
+        Names of classifiers; by default all in the folder.
     ensembles
         The networks of each ensemble, by the name that it gets as one more classifier; its
         probabilities are the mean of theirs (`bayesrep.vision.ensembles`).
@@ -108,32 +106,32 @@ def predict_from_logits(
     place, target = Path(logits), Path(study)
     check_writable(target)
     chosen_device = choose_device(device).name
-    wanted = _list_classifiers(place) if classifiers is None else list(classifiers)
-    together = {} if ensembles is None else ensembles
-    check_ensembles(together, wanted)
-    # What is wrong with what is kept is refused before anything is written.
-    kept = _read_kept(place, chain(wanted, *together.values()))
-    _check_alike(place, kept)
-    temperatures = dict.fromkeys(kept, 1.0)
+    names = _list_classifiers(place) if classifiers is None else list(classifiers)
+    members_of = {} if ensembles is None else ensembles
+    check_ensembles(members_of, names)
+    # Refuse faulty outputs before anything is written.
+    files = _read_kept(place, chain(names, *members_of.values()))
+    _check_same_images(place, files)
+    temperatures = dict.fromkeys(files, 1.0)
     if calibrate_on is not None:
-        for name, fitted_on in _read_kept(Path(calibrate_on), kept).items():
-            temperatures[name] = _fit_temperature(fitted_on, kept[name], among)
-    first = next(iter(kept.values()))
+        for name, fitted_on in _read_kept(Path(calibrate_on), files).items():
+            temperatures[name] = _fit_temperature(fitted_on, files[name], among)
+    first = next(iter(files.values()))
     listed = choose_images(*_list_kept(ImageSource(place, labels, among), first), target, dataset)
     rows = listed.images.place[:, 1]
     run = _begin_run(
-        *(target, dataset, listed.images, KnownContents(first.contents[rows])),
+        *(target, dataset, listed.images, KeptContents(first.contents[rows])),
         allow_failures=allow_failures,
     )
-    # Every classifier is finished before the next: what is held is one at a time.
+    # Finish each classifier before the next, so that one at a time is in memory.
     full: dict[str, str] = {}
-    for name, members in {**{each: [each] for each in wanted}, **together}.items():
+    for name, members in {**{each: [each] for each in names}, **members_of}.items():
         if force:
             Results.forget(target, dataset, name)
-        # Sums are the same in whatever order networks are given.
+        # A fixed order makes sums independent of the order of the arguments.
         ordered = sorted(members)
         answering = Ensemble(
-            tuple(kept[each] for each in ordered), tuple(temperatures[each] for each in ordered)
+            tuple(files[each] for each in ordered), tuple(temperatures[each] for each in ordered)
         )
         full[name] = answering.identity["full_name"]
         _answer(run, name, answering, rows, chosen_device)
@@ -142,7 +140,7 @@ def predict_from_logits(
 
 
 def _answer(run: DatasetRun, name: str, answering: Ensemble, rows: Ints, device: str) -> None:
-    """Write the answers that are missing of a classifier, or of networks together.
+    """Write the missing answers of a classifier, or of an ensemble.
 
     `rows` are those of the kept outputs, of the run's images in their order.
     """
@@ -151,10 +149,8 @@ def _answer(run: DatasetRun, name: str, answering: Ensemble, rows: Ints, device:
     earlier = results.is_finished(run.undecodable_images())
     missing = np.flatnonzero(~results.done & ~run.undecodable_images())
     if len(missing):
-        parts = [
-            answering.rank(rows[some], run.images.classes, device)
-            for some in (missing[at : at + _AT_ONCE] for at in range(0, len(missing), _AT_ONCE))
-        ]
+        batches = (missing[i : i + BATCH_IMAGES] for i in range(0, len(missing), BATCH_IMAGES))
+        parts = [answering.rank(rows[some], run.images.classes, device) for some in batches]
         results.add(missing, run.contents.known[missing], TopFive.concatenate(parts))
     if not earlier:
         results.finish(run.facts())
@@ -163,28 +159,30 @@ def _answer(run: DatasetRun, name: str, answering: Ensemble, rows: Ints, device:
 
 def _list_classifiers(place: Path) -> list[str]:
     """The classifiers of which outputs are kept in a data set's folder."""
-    if not any(place.glob(f"[!.]*/{VALUES}")):  # also where it is the folder of several data sets
+    if not any(place.glob(f"[!.]*/{VALUES_FILE}")):  # also a folder of several data sets
         raise PredictionError("logits-folder-empty", folder=place)
     return folders.names_in(place, "")
 
 
 def _read_kept(place: Path, names: Iterable[str]) -> dict[str, LogitsFile]:
-    """What is kept of some classifiers in a data set's folder."""
-    there, wanted = _list_classifiers(place), dict.fromkeys(names)
-    if missing := [name for name in wanted if name not in there]:
+    """Read the kept outputs of some classifiers in a data set's folder."""
+    available, requested = _list_classifiers(place), dict.fromkeys(names)
+    if missing := [name for name in requested if name not in available]:
         raise PredictionError(
             "logits-lack-classifiers",
             folder=place,
             classifiers=listing(missing, "classifier"),
-            kept_classifiers=listing(there, "classifier"),
+            kept_classifiers=listing(available, "classifier"),
         )
-    return {name: read_logits(place / logits_folder(Path(), "any", name).name) for name in wanted}
+    return {
+        name: read_logits(place / logits_folder(Path(), "any", name).name) for name in requested
+    }
 
 
-def _check_alike(place: Path, kept: Mapping[str, LogitsFile]) -> None:
-    """Refuse outputs of other images than those of most, or of classifiers left half-way."""
-    most = max(kept, key=lambda name: np.count_nonzero(kept[name].contents))
-    if other := [name for name, each in kept.items() if not _is_alike(each, kept[most])]:
+def _check_same_images(place: Path, files: Mapping[str, LogitsFile]) -> None:
+    """Refuse outputs of other images than the majority's, or of unfinished classifiers."""
+    most = max(files, key=lambda name: np.count_nonzero(files[name].contents))
+    if other := [name for name, each in files.items() if not _is_alike(each, files[most])]:
         raise PredictionError(
             "logits-of-different-images",
             folder=place,
@@ -199,43 +197,45 @@ def _is_alike(one: LogitsFile, other: LogitsFile) -> bool:
     return same and np.array_equal(one.contents, other.contents)
 
 
-def _list_kept(source: ImageSource, kept: LogitsFile) -> tuple[ImageSet, Any]:
-    """The images of which outputs are kept, with their row as their place, and the choice."""
-    names, meant = kept.table["image"].to_list(), kept.classes
-    chosen = None if source.among is None else read_among(source.among, meant)
+def _list_kept(source: ImageSource, file: LogitsFile) -> tuple[ImageSet, Any]:
+    """List the images with kept outputs, their row as their place, and the subset of classes."""
+    names, meant = file.table["image"].to_list(), file.classes
+    chosen = None if source.among is None else read_class_subset(source.among, meant)
     classes = chosen.labelled if chosen else meant
     numbers = (
-        class_numbers(kept.table["label"].to_list(), names, str(kept.place), classes)
+        class_numbers(file.table["label"].to_list(), names, str(file.place), classes)
         if source.labels is None
         else read_labels(Path(source.labels), names, classes)
     )
     place = np.stack([np.zeros_like(numbers), np.arange(len(names)), np.zeros_like(numbers)], 1)
-    images = ImageSet(tuple(names), numbers, (str(kept.place),), place, classes)
+    images = ImageSet(tuple(names), numbers, (str(file.place),), place, classes)
     if source.among is None:
         check_few_classes(images, source.images)
     return images, chosen
 
 
 def _begin_run(
-    study: Path, dataset: str, images: ImageSet, contents: KnownContents, *, allow_failures: bool
+    study: Path, dataset: str, images: ImageSet, contents: KeptContents, *, allow_failures: bool
 ) -> DatasetRun:
     missing = np.flatnonzero(contents.known == UNKNOWN_CONTENT).tolist()
     failures = dict.fromkeys(missing, "no outputs of it are kept")
     return DatasetRun(study, dataset, images, contents, {}, failures, allow_failures)
 
 
-def _fit_temperature(fitted_on: LogitsFile, kept: LogitsFile, among: str | Path | None) -> float:
-    """The temperature of a classifier by its outputs on another data set, and the labels there."""
+def _fit_temperature(fitted_on: LogitsFile, file: LogitsFile, subset: str | Path | None) -> float:
+    """Fit a classifier's temperature to its outputs and labels on another data set."""
     import torch
 
-    same = fitted_on.identity == kept.identity
-    if not same or fitted_on.facts["outputs"] != kept.facts["outputs"]:
+    same = fitted_on.identity == file.identity
+    if not same or fitted_on.facts["outputs"] != file.facts["outputs"]:
         raise PredictionError(
-            "calibration-of-another-network", folder=fitted_on.place, other=kept.place
+            "calibration-of-another-network", folder=fitted_on.place, other=file.place
         )
-    images, chosen = _list_kept(ImageSource(fitted_on.place, None, among), fitted_on)
-    taken = chosen.take_chosen(images) if chosen else images
-    rows = taken.place[:, 1]
-    known = fitted_on.contents[rows] != UNKNOWN_CONTENT
-    values = torch.from_numpy(np.ascontiguousarray(fitted_on.values[rows[known]])).float()
-    return fit_temperature(choose_outputs(values, taken.classes).numpy(), taken.labels[known])
+    images, chosen = _list_kept(ImageSource(fitted_on.place, None, subset), fitted_on)
+    images = chosen.take_chosen(images) if chosen else images
+    rows = images.place[:, 1]
+    has_outputs = fitted_on.contents[rows] != UNKNOWN_CONTENT
+    values = torch.from_numpy(np.ascontiguousarray(fitted_on.values[rows[has_outputs]])).float()
+    return fit_temperature(
+        choose_outputs(values, images.classes).numpy(), images.labels[has_outputs]
+    )

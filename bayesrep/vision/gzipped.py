@@ -1,8 +1,7 @@
-"""Archives packed by gzip, of which any image can be read once they are unpacked.
+"""Archives packed by gzip, unpacked for access to single images.
 
-An archive is unpacked into the user's cache, whole, and once for each state of its file: by whoever
-first lists it, or reads from it on another machine of a cluster. What was not used for longest goes
-where others come.
+An archive is unpacked into the user's cache, whole, and once for each state of its file, on every
+machine that lists or reads it. The least recently used archives are removed to make room.
 """
 
 import gzip
@@ -14,15 +13,15 @@ from pathlib import Path
 from bayesrep.atomic import make_room, replaced_file, user_cache
 from bayesrep.errors import PredictionError, reason
 
-ENDINGS = (".tar.gz", ".tgz")
-_CHUNK = 2**20  # bytes unpacked at once
-_ALWAYS, _MOST_TIMES = 2**28, 100  # bytes that are unpacked of any file; of larger ones, their size
-_MOST_KEPT = 2**35  # bytes that archives take in the cache, beside the one that is asked for
+GZIPPED_ENDINGS = (".tar.gz", ".tgz")
+_CHUNK_BYTES = 2**20  # bytes unpacked at once
+_ALLOWED_BYTES, _MAX_EXPANSION = 2**28, 100  # unpacked bytes: at least, or times the file's
+_MAX_CACHED_BYTES = 2**35  # bytes of other archives in the cache
 
 
 def unpack_archive(file: str) -> str:
     """The path of an archive that can be read anywhere: the unpacked one, or the file itself."""
-    if not file.lower().endswith(ENDINGS):
+    if not file.lower().endswith(GZIPPED_ENDINGS):
         return file
     status = os.stat(file)
     state = f"{os.path.abspath(file)}\0{status.st_size}\0{status.st_mtime_ns}"
@@ -31,9 +30,9 @@ def unpack_archive(file: str) -> str:
         plain = folder / f"{hashlib.sha256(os.fsencode(state)).hexdigest()[:24]}.tar"
         if not plain.exists():
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            make_room(folder.iterdir(), _MOST_KEPT)
+            make_room(folder.iterdir(), _MAX_CACHED_BYTES)
             with replaced_file(plain) as partial:
-                _unpack(file, partial, max(_ALWAYS, _MOST_TIMES * status.st_size))
+                _unpack(file, partial, max(_ALLOWED_BYTES, _MAX_EXPANSION * status.st_size))
     except (EOFError, ValueError, zlib.error, gzip.BadGzipFile) as error:
         raise PredictionError("tar-file-unreadable", archive=file, reason=reason(error)) from error
     except (OSError, RuntimeError) as error:  # the latter of a user without a home
@@ -44,7 +43,7 @@ def unpack_archive(file: str) -> str:
 def _unpack(file: str, plain: Path, most: int) -> None:
     """Write what is packed in a file, unless it is more than `most` bytes."""
     with gzip.open(file) as packed, plain.open("wb") as target:
-        while chunk := packed.read(_CHUNK):
+        while chunk := packed.read(_CHUNK_BYTES):
             if target.tell() + len(chunk) > most:
                 raise ValueError(f"more than {most:,} bytes are packed in it")
             target.write(chunk)

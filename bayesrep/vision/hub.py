@@ -1,22 +1,22 @@
-"""What comes from the Hugging Face hub, by its own client, or from what that has kept."""
+"""Data from the Hugging Face hub, by its own client or from that client's cache."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 from bayesrep.errors import PredictionError, reason
-from bayesrep.vision.imports import load_timm
+from bayesrep.vision.torch_loading import load_timm
 
-HUB = ("hf-hub:", "hf_hub:")
+HUB_PREFIXES = ("hf-hub:", "hf_hub:")
 
 
 def is_of_hub(name: str) -> bool:
-    """Whether a name is that of a repository of the hub."""
-    return name.startswith(HUB)
+    """Test whether a name is that of a repository of the hub."""
+    return name.startswith(HUB_PREFIXES)
 
 
 def locate_images(images: str | Path) -> Path:
-    """Where a data set's images are, after fetching those of the hub."""
+    """Return the path of a data set's images, after fetching those of the hub."""
     text = str(images)
     if not is_of_hub(text):
         return Path(images)

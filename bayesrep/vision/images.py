@@ -1,11 +1,10 @@
-"""Where images lie: class folders, flat folders, tar shards, or a table of paths and labels.
+"""Image sets: class folders, flat folders, tar shards, or a table of paths and labels.
 
-Nothing is decoded here. An `ImageSet` says where the bytes of every image are, which class it is
-meant to show, and which files were passed over; it is small, whatever the images' number, and can
-be sent to other machines that see the same files.
+Nothing is decoded here. An `ImageSet` has the place and label of every image, and the files that
+were passed over; it is small, and can be sent to other machines that see the same files.
 
-Whatever a name says is an image is one, and a failure where it cannot be read (a link to nothing, a
-pipe): no file goes by without being evaluated, listed as failed or counted as passed over.
+Every file with an image's name is an image, and a failure if it cannot be read (a broken link, a
+pipe): each file is evaluated, listed as failed or counted as passed over.
 """
 
 import hashlib
@@ -25,19 +24,19 @@ from numpy.typing import NDArray
 from bayesrep.errors import PredictionError, StudyError, listing, reason
 from bayesrep.files import tables
 from bayesrep.files.names import normalize_name, normalize_names
-from bayesrep.studies import rules
+from bayesrep.studies import validation
 from bayesrep.types import Ints
 from bayesrep.vision.classes import IMAGENET, Classes
-from bayesrep.vision.gzipped import ENDINGS as GZIPPED_ENDINGS
+from bayesrep.vision.gzipped import GZIPPED_ENDINGS as GZIPPED_ENDINGS
 from bayesrep.vision.gzipped import unpack_archive
 from bayesrep.vision.labels import class_numbers, labels_by_folder, labels_of_flat, read_labels
 from bayesrep.vision.tars import members
 
-_ENDINGS = frozenset(
+_IMAGE_ENDINGS = frozenset(
     ".apng .avif .bmp .gif .jfif .jpe .jpeg .jpg .pbm .pgm .png .pnm .ppm .tif .tiff .webp".split()
 )
-_BEGINNINGS = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"II*\0", b"MM\0*")  # without ending
-_SPLITS = {
+_MAGIC_BYTES = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"II*\0", b"MM\0*")  # without ending
+_SPLIT_OF = {
     "train": 0,
     "training": 0,
     "val": 1,
@@ -46,8 +45,8 @@ _SPLITS = {
     "test": 2,
     "testing": 2,
 }
-LARGEST_BYTES = 2**28  # bytes of one encoded image
-LABEL_BYTES = 1024  # of a .cls file, more than any label has
+MAX_IMAGE_BYTES = 2**28  # bytes of one encoded image
+MAX_LABEL_BYTES = 1024  # of a .cls file; labels are shorter
 _SURROGATES = frozenset(map(chr, range(0xD800, 0xE000)))  # bytes of names that are not UTF-8
 _ARCHIVE_ENDINGS = (".tar", *GZIPPED_ENDINGS)
 _COMPRESSED_ENDINGS = (".tar.bz2", ".tar.xz", ".tar.zst")
@@ -55,46 +54,35 @@ _COMPRESSED_ENDINGS = (".tar.bz2", ".tar.xz", ".tar.zst")
 
 @dataclass(frozen=True, eq=False)
 class ImageSet:
-    """Images that can be read one by one, and the classes they are meant to show.
+    """Images to read one by one, and their labels."""
 
-    Attributes
-    ----------
-    names : tuple of N str
-        Unique: paths relative to the folder or archive, or as the table of paths gives them; as
-        `bayesrep.files.names` has names, whatever the files themselves are called.
-    labels : int64 [N]
-        Class numbers, of `classes`.
-    files : tuple of str
-        Files on disk.
-    place : int64 [N, 3]
-        Number in `files` of each image's file, where the image begins, and how many bytes it has
-        (-1: the whole file).
-    classes
-        Which there are.
-    passed_over
-        The files beside them that are not images, by the reason.
-    """
-
+    # tuple of N str: unique: paths relative to the folder or archive, or as the table of paths
+    # gives them; as `bayesrep.files.names` has names, whatever the files themselves are called.
     names: tuple[str, ...]
-    labels: Ints
-    files: tuple[str, ...]
+    labels: Ints  # int64 [N]: class numbers, of `classes`
+    files: tuple[str, ...]  # tuple of str: files on disk
+    # int64 [N, 3]: number in `files` of each image's file, offset of the image, and its size in
+    # bytes (-1: the whole file).
     place: Ints
-    classes: Classes = IMAGENET
+    classes: Classes = IMAGENET  # the classes
+    # Files that are not images, by reason.
     passed_over: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
     def __len__(self) -> int:
         return len(self.names)
 
     def read(self, image: int) -> bytes:
-        """The encoded bytes of one image, unless they are more than any image has."""
+        """Read the encoded bytes of one image; refuse implausibly many."""
         file, offset, size = self.place[image].tolist()
         status = os.stat(self.files[file])
         if not stat.S_ISREG(status.st_mode):  # a pipe would wait
             raise PredictionError("image-not-a-file")
-        held = status.st_size if size < 0 else size
-        if held > LARGEST_BYTES:
-            raise PredictionError("image-file-too-large", byte_count=held, most_bytes=LARGEST_BYTES)
-        return _read_at(self.files[file], offset, held)
+        length = status.st_size if size < 0 else size
+        if length > MAX_IMAGE_BYTES:
+            raise PredictionError(
+                "image-file-too-large", byte_count=length, most_bytes=MAX_IMAGE_BYTES
+            )
+        return _read_at(self.files[file], offset, length)
 
     def take(self, images: Sequence[int]) -> "ImageSet":
         """Some of the images, in the order given."""
@@ -150,22 +138,25 @@ def list_images(
     path = Path(path)
     if not path.exists():
         raise PredictionError("images-path-missing", path=path)
-    if path.is_file() and path.name.lower().endswith(tables.ENDINGS):
+    if path.is_file() and path.name.lower().endswith(tables.TABLE_ENDINGS):
         return _from_table(path, classes)
     entries, is_sharded = _list_files(path)
     reasons = [_reason_to_pass(entry) for entry in entries]
     images = [entry for entry, why in zip(entries, reasons, strict=True) if not why]
     if not images:
-        others, endings = listing([e.name for e in entries], "file"), ", ".join(sorted(_ENDINGS))
+        others, endings = (
+            listing([e.name for e in entries], "file"),
+            ", ".join(sorted(_IMAGE_ENDINGS)),
+        )
         raise PredictionError("no-images-at-path", path=path, endings=endings, others=others)
     names = [entry.name for entry in images]
-    # Where a class stands: a file that is given, .cls files in shards, folders, or names.
-    beside = [e for e in entries if e.name.endswith(".cls") and labels is None]
+    # Labels come from the argument's file, .cls files in shards, folders, or names.
+    label_files = [e for e in entries if e.name.endswith(".cls") and labels is None]
     used, by_folder = set[str](), False
     if labels is not None:
         numbers = read_labels(Path(labels), names, classes)
-    elif beside:
-        numbers, used = _labels_beside(images, beside, classes)
+    elif label_files:
+        numbers, used = _labels_of_cls_files(images, label_files, classes)
     elif (numbers := labels_by_folder(names, str(path), classes)) is not None:
         by_folder = True
     else:
@@ -177,9 +168,9 @@ def list_images(
             passed_over.setdefault(why, []).append(entry.name)
     # Images in the order of their classes, as ImageNet's own lists have them.
     order = range(len(images))
-    if not beside:
-        order = sorted(order, key=lambda at: (int(numbers[at]), names[at]))
-    listed = _image_set([images[at] for at in order], numbers[list(order)], classes)
+    if not label_files:
+        order = sorted(order, key=lambda row: (int(numbers[row]), names[row]))
+    listed = _image_set([images[row] for row in order], numbers[list(order)], classes)
     return replace(listed, passed_over=passed_over)
 
 
@@ -200,27 +191,27 @@ def _status(file: str) -> str:
 
 
 def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
-    """The images that a study counts, under the names it gives them.
+    """Select the images that a study counts, under the study's names.
 
     Those are relative paths, file names, file names without their suffix, or paths that begin in
     another folder.
     """
-    wanted = [normalize_name(name).replace("\\", "/") for name in names]
+    requested = [normalize_name(name).replace("\\", "/") for name in names]
     paths = [PurePosixPath(name) for name in images.names]
-    best = wanted
+    best = requested
     for called in (images.names, [path.name for path in paths], [path.stem for path in paths]):
         rows = _rows_of(called)
-        missing = [name for name in wanted if name not in rows]
+        missing = [name for name in requested if name not in rows]
         if not missing:
-            if several := [name for name in wanted if len(rows[name]) > 1]:
+            if several := [name for name in requested if len(rows[name]) > 1]:
                 raise PredictionError(
                     "image-name-of-several-files", dataset=dataset, images=listing(several)
                 )
-            return replace(images.take([rows[name][0] for name in wanted]), names=tuple(names))
+            return replace(images.take([rows[name][0] for name in requested]), names=tuple(names))
         best = min(best, missing, key=len)
     for folders in (1, 2, 3, 0):
         rows = _rows_of([_last_folders(name, folders) for name in images.names])
-        keys = [_last_folders(name, folders) for name in wanted]
+        keys = [_last_folders(name, folders) for name in requested]
         if len(set(keys)) == len(keys) and all(len(rows.get(key, ())) == 1 for key in keys):
             return replace(images.take([rows[key][0] for key in keys]), names=tuple(names))
     raise PredictionError(
@@ -249,7 +240,9 @@ def _image_set(entries: Sequence[_ImageFile], labels: Ints, classes: Classes) ->
     if strange := [name for name in names if _SURROGATES & set(name)]:
         raise PredictionError("image-names-not-utf8", images=listing(strange))
     # Of a table of paths ./a.png and a.png are one file.
-    for violation in rules.image_violations("the images", list(map(posixpath.normpath, names))):
+    for violation in validation.image_violations(
+        "the images", list(map(posixpath.normpath, names))
+    ):
         raise PredictionError(violation)
     files = {name: number for number, name in enumerate(dict.fromkeys(e.file for e in entries))}
     place = np.array([(files[e.file], e.offset, e.size) for e in entries], dtype=np.int64)
@@ -288,12 +281,12 @@ def _archived_files(archives: Sequence[Path]) -> Iterator[_ImageFile]:
         stem = next(called[: -len(e)] for e in _ARCHIVE_ENDINGS if called.lower().endswith(e))
         for member in members(archive):
             name = "/".join(part for part in member.name.split("/") if part not in ("", "."))
-            shown = normalize_name(f"{stem}/{name}" if len(archives) > 1 else name)
-            yield _ImageFile(shown, file, member.offset, member.size, member.is_link)
+            image_name = normalize_name(f"{stem}/{name}" if len(archives) > 1 else name)
+            yield _ImageFile(image_name, file, member.offset, member.size, member.is_link)
 
 
 def _in_folder(path: Path) -> Iterator[_ImageFile]:
-    """All files in a folder and those in it; hidden folders as they are, for what is in them."""
+    """Yield all files under a folder; hidden folders as one entry each."""
 
     def refuse(error: OSError) -> NoReturn:
         raise PredictionError(
@@ -304,10 +297,12 @@ def _in_folder(path: Path) -> Iterator[_ImageFile]:
     for folder, inside, files in os.walk(path, onerror=refuse, followlinks=True):
         hidden = [name for name in inside if name.startswith(".")]
         inside[:] = sorted(set(inside).difference(hidden))
-        here = os.path.realpath(folder)
-        if here in (before := above.pop(folder)):
+        directory = os.path.realpath(folder)
+        if directory in (before := above.pop(folder)):
             raise PredictionError("folder-link-into-itself", folder=folder)
-        above |= dict.fromkeys((os.path.join(folder, name) for name in inside), before | {here})
+        above |= dict.fromkeys(
+            (os.path.join(folder, name) for name in inside), before | {directory}
+        )
         relative = PurePosixPath(Path(folder).relative_to(path).as_posix())
         for name in sorted([*files, *hidden]):
             yield _ImageFile(normalize_name(str(relative / name)), os.path.join(folder, name))
@@ -320,7 +315,7 @@ def _reason_to_pass(entry: _ImageFile) -> str:
         return "hidden"
     if entry.is_link:
         return "a link or device in an archive"
-    if ending in _ENDINGS:
+    if ending in _IMAGE_ENDINGS:
         return ""
     if not os.path.isfile(entry.file):
         if not ending and os.path.islink(entry.file) and not os.path.exists(entry.file):
@@ -330,7 +325,7 @@ def _reason_to_pass(entry: _ImageFile) -> str:
         return f"ending in {ending}"
     is_readable = os.access(entry.file, os.R_OK)
     begins = _read_at(entry.file, entry.offset, 4) if is_readable else b""
-    return "no image" if is_readable and not begins.startswith(_BEGINNINGS) else ""
+    return "no image" if is_readable and not begins.startswith(_MAGIC_BYTES) else ""
 
 
 def _check_one_set(path: Path, names: Iterable[str], *, is_sharded: bool, by_folder: bool) -> None:
@@ -346,23 +341,23 @@ def _check_one_set(path: Path, names: Iterable[str], *, is_sharded: bool, by_fol
     inside = {tuple(each[is_sharded:-1]) for each in parts} if by_folder else set()
     is_spread = len({each[-1:] for each in inside}) < len(inside) or len(set(map(len, inside))) > 1
     words = [set(re.findall("[a-z]+", place.lower())) for place in places]
-    splits = {frozenset(_SPLITS[word] for word in each if word in _SPLITS) for each in words}
+    splits = {frozenset(_SPLIT_OF[word] for word in each if word in _SPLIT_OF) for each in words}
     is_twice = len(places) > 1 and len({"/".join(each[-2:]) for each in parts}) < len(parts)
     if by_folder and (is_spread or is_twice) or len(splits - {frozenset()}) > 1:
         sets = listing([place or "." for place in sorted(places)], "set")
         raise PredictionError("images-of-several-sets", path=path, sets=sets)
 
 
-def _labels_beside(
-    images: Sequence[_ImageFile], beside: Sequence[_ImageFile], classes: Classes
+def _labels_of_cls_files(
+    images: Sequence[_ImageFile], label_files: Sequence[_ImageFile], classes: Classes
 ) -> tuple[Ints, set[str]]:
-    """Read the `.cls` file of every WebDataset sample; and the names of those that were read.
+    """Read the `.cls` file of every WebDataset sample, and list the files used.
 
     It has the image's name with other endings, as much of it as any has: to `flickr.100.png`
     belongs `flickr.100.cls`, or else `flickr.cls`, which then may belong to no other image.
     """
     stems: dict[str, _ImageFile] = {}
-    for entry in beside:
+    for entry in label_files:
         if stems.setdefault(entry.name.removesuffix(".cls"), entry) is not entry:
             raise PredictionError("cls-file-repeated", archive=entry.file, cls_file=entry.name)
     label_of = {image.name: _stem_of(image.name, stems) for image in images}
@@ -380,7 +375,7 @@ def _labels_beside(
                 image=owner[stem],
                 other_image=image.name,
             )
-        size = min(entry.size, LABEL_BYTES) if entry.size >= 0 else LABEL_BYTES
+        size = min(entry.size, MAX_LABEL_BYTES) if entry.size >= 0 else MAX_LABEL_BYTES
         text = _read_at(entry.file, entry.offset, size)
         labels.append(normalize_name(text.decode("utf-8-sig", "replace")))
     numbers = class_numbers(labels, [entry.name for entry in images], "the .cls files", classes)
@@ -388,10 +383,10 @@ def _labels_beside(
 
 
 def _stem_of(name: str, stems: Collection[str]) -> str | None:
-    """The longest beginning of a name, without one or several endings, that is among the stems."""
+    """Find the longest stem that is a name without one or several endings."""
     path = PurePosixPath(name)
     parts = path.name.split(".")
-    begins = (str(path.with_name(".".join(parts[:at]))) for at in range(len(parts) - 1, 0, -1))
+    begins = (str(path.with_name(".".join(parts[:row]))) for row in range(len(parts) - 1, 0, -1))
     return next((begin for begin in begins if begin in stems), None)
 
 

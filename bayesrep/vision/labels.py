@@ -1,4 +1,4 @@
-"""Which class an image is meant to show: folder names, ground-truth files, and their traps.
+"""Labels of images: folder names, ground-truth files, and their traps.
 
 Class numbers are the outputs of the classifiers (`bayesrep.vision.classes`), by default those of
 `bayesrep.studies.imagenet`: wnids sorted as text, from 0. Of the two other orders in circulation,
@@ -22,16 +22,16 @@ from bayesrep.types import Ints
 from bayesrep.vision.classes import IMAGENET, Classes
 from bayesrep.vision.meta_mat import read_wnids
 
-DEVKIT = "ILSVRC2012_validation_ground_truth.txt"
-KNOWN_FILES = (  # as published, the most explicit first
+DEVKIT_FILE = "ILSVRC2012_validation_ground_truth.txt"
+KNOWN_LABEL_FILES = (  # as published, the most explicit first
     "LOC_val_solution.csv",
     "imagenet_2012_validation_synset_labels.txt",
     "val.txt",
     "labels.csv",
     "labels.txt",
-    DEVKIT,
+    DEVKIT_FILE,
 )
-_VALIDATION = re.compile(r"ILSVRC2012_val_(\d{8})\b")
+_NUMBERED_NAME = re.compile(r"ILSVRC2012_val_(\d{8})\b")
 _IMAGE_COLUMNS = ("path", "image", "ImageId", "filename", "file", "name")
 _LABEL_COLUMNS = ("label", "wnid", "synset", "class", "PredictionString")
 
@@ -41,7 +41,7 @@ def class_numbers(
     images: Sequence[str],
     where: str,
     classes: Classes,
-    among: Sequence[str] = (),
+    all_labels: Sequence[str] = (),
 ) -> Ints:
     """Turn names of classes (ImageNet's wnids), or numbers from 0, into class numbers."""
     named = [classes.index.get(label, -1) for label in labels]
@@ -52,12 +52,12 @@ def class_numbers(
     bad = (result < 0) | (result >= len(classes))
     if bad.any():
         # Labels 1 to K without a 0 count from one, which is named as such.
-        at = int(np.flatnonzero(bad)[0])
+        first_bad = int(np.flatnonzero(bad)[0])
         from_one = max(numbers) == len(classes) and 0 not in numbers
         raise PredictionError(
             "image-labels-count-from-one" if from_one else "image-label-not-a-class",
             where=where,
-            label=labels[at][:40],
+            label=labels[first_bad][:40],
             known_classes=classes.description,
             images=listing(np.asarray(images)[bad]),
             label_kind=classes.kind,
@@ -68,7 +68,7 @@ def class_numbers(
     if (
         labels_of_classes is numbers
         and 0 not in numbers
-        and not any(_number(label) == 0 for label in among)
+        and not any(_number(label) == 0 for label in all_labels)
     ):
         least = min(numbers)
         warnings.warn(
@@ -119,22 +119,22 @@ def labels_by_folder(names: Sequence[str], where: str, classes: Classes) -> Ints
 def labels_of_flat(names: Sequence[str], folder: Path, classes: Classes) -> Ints:
     """Find the ground-truth file of a flat folder, in it or beside it, and read it."""
     for place in (folder, folder.parent):
-        for name in KNOWN_FILES:
+        for name in KNOWN_LABEL_FILES:
             if (place / name).is_file():
                 return read_labels(place / name, names, classes)
-    known = ", ".join(KNOWN_FILES)
+    choices = ", ".join(KNOWN_LABEL_FILES)
     if classes.file is None:
-        raise PredictionError("flat-images-without-labels", folder=folder, known_files=known)
+        raise PredictionError("flat-images-without-labels", folder=folder, known_files=choices)
     raise PredictionError(
         "flat-images-without-labels-of-classes",
         folder=folder,
         known_classes=classes.description,
-        known_files=known,
+        known_files=choices,
     )
 
 
 def read_labels(path: Path, names: Sequence[str], classes: Classes = IMAGENET) -> Ints:
-    """Class numbers [N] of the images `names` (relative paths) from a ground-truth file.
+    """Read class numbers [N] of the images `names` (relative paths) from a ground-truth file.
 
     The file is a table of image and label, or text with a line per image: its name and label, or
     the label alone in the order of the sorted names. Labels are names of classes (wnids) or numbers
@@ -168,7 +168,7 @@ def read_labels(path: Path, names: Sequence[str], classes: Classes = IMAGENET) -
 def _rows(path: Path, classes: Classes) -> list[list[str]]:
     """Name and label of every image, or the label alone."""
     kind = path.name.lower()
-    if kind.endswith(tables.ENDINGS) and not kind.endswith(".txt"):
+    if kind.endswith(tables.TABLE_ENDINGS) and not kind.endswith(".txt"):
         return _table_rows(path, classes)
     lines = read_lines(path)
     head = [word.strip().lower() for word in re.split(r"[,;|\t]", lines[0])] if lines else []
@@ -210,10 +210,10 @@ def _table_rows(path: Path, classes: Classes) -> list[list[str]]:
     ]
 
 
-def _column(columns: Sequence[str], known: Sequence[str]) -> str | None:
-    """The first column with one of the known names, in whatever letters."""
+def _column(columns: Sequence[str], names: Sequence[str]) -> str | None:
+    """Find the first column with one of the known names, regardless of case."""
     called = {name.strip().lower(): name for name in columns}
-    return next((called[name.lower()] for name in known if name.lower() in called), None)
+    return next((called[name.lower()] for name in names if name.lower() in called), None)
 
 
 def _positional(labels: list[str], names: Sequence[str], path: Path, classes: Classes) -> Ints:
@@ -225,16 +225,16 @@ def _positional(labels: list[str], names: Sequence[str], path: Path, classes: Cl
             label_count=len(labels),
             image_count=len(names),
         )
-    challenge = path.name == DEVKIT or ("1000" in labels and "0" not in labels)
+    challenge = path.name == DEVKIT_FILE or ("1000" in labels and "0" not in labels)
     if challenge and classes.file is None:
         labels = _translate_numbers(labels, path)
     return class_numbers([labels[line] for line in lines], names, str(path), classes, labels)
 
 
 def _lines(names: Sequence[str], count: int, path: Path) -> list[int] | None:
-    """The line of each image among `count`, from 0, or None where that is not known."""
-    shown = [PurePosixPath(name).name for name in names]
-    numbers = [int(match[1]) if (match := _VALIDATION.match(name)) else 0 for name in shown]
+    """Find the line of each image among `count`, from 0, or None if unknown."""
+    files = [PurePosixPath(name).name for name in names]
+    numbers = [int(match[1]) if (match := _NUMBERED_NAME.match(name)) else 0 for name in files]
     if all(0 < number <= count for number in numbers):
         return [number - 1 for number in numbers]
     if len(names) != count:
@@ -243,9 +243,9 @@ def _lines(names: Sequence[str], count: int, path: Path) -> list[int] | None:
     def order_of(key: Callable[[int], object]) -> list[int]:
         return sorted(range(count), key=key)  # type: ignore[arg-type]
 
-    order = order_of(lambda at: shown[at])
-    for other in (order_of(lambda at: _natural(shown[at])), order_of(lambda at: names[at])):
-        place = next((at for at in range(count) if order[at] != other[at]), None)
+    order = order_of(lambda row: files[row])
+    for other in (order_of(lambda row: _natural(files[row])), order_of(lambda row: names[row])):
+        place = next((row for row in range(count) if order[row] != other[row]), None)
         if place is not None:
             raise PredictionError(
                 "unnamed-labels-order-open",
@@ -254,13 +254,13 @@ def _lines(names: Sequence[str], count: int, path: Path) -> list[int] | None:
                 other_image=names[other[place]],
             )
     places = dict(zip(order, range(count), strict=True))
-    return [places[at] for at in range(count)]
+    return [places[row] for row in range(count)]
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """What people sort a name by: numbers in it as numbers, letters whatever their case."""
+    """Return the natural sort key of a name: numbers as numbers, regardless of case."""
     parts = re.split(r"(\d+)", name.lower())
-    return [(int(part), "") if at % 2 else (0, part) for at, part in enumerate(parts)]
+    return [(int(part), "") if row % 2 else (0, part) for row, part in enumerate(parts)]
 
 
 def _with_slashes(name: str) -> str:

@@ -1,16 +1,16 @@
-"""Every output of a network on every image, kept so that other questions need no inference.
+"""Logits: every output of a network on every image, kept for later answers without inference.
 
     STUDY/logits/<dataset>/<classifier>/logits.npy      [N, K], as the network gave them
-    STUDY/logits/<dataset>/<classifier>/contents.npy    uint64 [N], what each image held (see
-                                                        `bayesrep.vision.contents`); 0 where there
-                                                        is no row
+    STUDY/logits/<dataset>/<classifier>/contents.npy    uint64 [N], each image's digest (see
+                                                        `bayesrep.vision.image_digests`); 0 if
+                                                        there is no row
     STUDY/logits/<dataset>/<classifier>/images.parquet  image, label; how they were made, as JSON
                                                         in its metadata under the key bayesrep
 
 Rows are in the order of the images in images.parquet. Outputs of float16 networks are kept as
 float16, all others as float32: nothing is rounded, so that answers made of them are those of the
-network to the bit. Rows reach the disk before the content that says so, and the room for all of
-them is taken before the first.
+network to the bit. Rows reach the disk before their content, and room for all of them is reserved
+before the first.
 """
 
 import json
@@ -28,24 +28,24 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, StudyError, reason
 from bayesrep.files import npy, parquet, strict_json
-from bayesrep.studies import folder
+from bayesrep.studies import layout
 from bayesrep.types import Bools, Ints
 from bayesrep.vision.architectures import Architecture
 from bayesrep.vision.classes import IMAGENET, Classes
-from bayesrep.vision.contents import UNKNOWN_CONTENT, Contents, write
 from bayesrep.vision.devices import Device
-from bayesrep.vision.evaluate import identity_of
+from bayesrep.vision.forward import identity_of
+from bayesrep.vision.image_digests import UNKNOWN_CONTENT, Contents, write
 from bayesrep.vision.images import ImageSet
 
-FORMAT = 1
-VALUES, _CONTENTS, _IMAGES = "logits.npy", "contents.npy", "images.parquet"
-_KEY = "bayesrep"
+LOGITS_FORMAT = 1
+VALUES_FILE, _CONTENTS_FILE, _IMAGES_FILE = "logits.npy", "contents.npy", "images.parquet"
+_METADATA_KEY = "bayesrep"
 
 
 def logits_folder(study: Path, dataset: str, classifier: str = "") -> Path:
-    """Where logits are kept: of a data set, or of one classifier on it."""
-    place = study / folder.LOGITS / folder.prediction_folder(dataset).name
-    return place / folder.prediction_file(dataset, classifier).stem if classifier else place
+    """Return the folder of logits: of a data set, or of one classifier on it."""
+    place = study / layout.LOGITS_FOLDER / layout.prediction_folder(dataset).name
+    return place / layout.prediction_file(dataset, classifier).stem if classifier else place
 
 
 def _dtype_of(device: Device) -> np.dtype[Any]:
@@ -54,7 +54,7 @@ def _dtype_of(device: Device) -> np.dtype[Any]:
 
 
 class KeptLogits:
-    """The outputs of one classifier on one data set, on their way to being complete.
+    """The outputs of one classifier on one data set, to be completed.
 
     Parameters
     ----------
@@ -63,14 +63,14 @@ class KeptLogits:
     images, contents
         All images they should cover, and what these hold.
     identity
-        What must agree before rows of two runs may stand in one file.
+        Facts that must agree for rows of two runs to share a file.
     classes, dtype
-        What the outputs mean, and their type.
+        Classes of the outputs, and their type.
 
     Raises
     ------
     PredictionError
-        Where rows are there that were made otherwise or cannot be read, or the disk has no room.
+        If existing rows were made otherwise or cannot be read, or the disk has no room.
     """
 
     def __init__(
@@ -83,20 +83,22 @@ class KeptLogits:
         dtype: np.dtype[Any],
     ) -> None:
         self._place = place
-        shown = {"outputs": list(classes.names), "folders": list(classes.folders)}
-        facts = json.loads(json.dumps({"logits": FORMAT, **identity, **classes.identity, **shown}))
+        names_of = {"outputs": list(classes.names), "folders": list(classes.folders)}
+        facts = json.loads(
+            json.dumps({"logits": LOGITS_FORMAT, **identity, **classes.identity, **names_of})
+        )
         labels = np.asarray(images.classes.names)[images.labels]
         table = pl.DataFrame({"image": images.names, "label": labels.tolist()})
-        told = {_KEY: json.dumps(facts)}
+        metadata = {_METADATA_KEY: json.dumps(facts)}
         earlier = read_logits(place) if place.exists() else None
         if earlier is not None:
             earlier.check_same(facts)
         if earlier is None or not earlier.table["image"].equals(table["image"]):
-            _make_files(place, table, told, (len(images), len(classes)), dtype, earlier)
+            _make_files(place, table, metadata, (len(images), len(classes)), dtype, earlier)
         elif not earlier.table.equals(table):
-            write(table, place / _IMAGES, told)
-        self._values = np.load(place / VALUES, mmap_mode="r+", allow_pickle=False)
-        self._marks = np.load(place / _CONTENTS, mmap_mode="r+", allow_pickle=False)
+            write(table, place / _IMAGES_FILE, metadata)
+        self._values = np.load(place / VALUES_FILE, mmap_mode="r+", allow_pickle=False)
+        self._marks = np.load(place / _CONTENTS_FILE, mmap_mode="r+", allow_pickle=False)
         self._known = np.array(self._marks)
         contents.contents_of(np.flatnonzero(self._known != UNKNOWN_CONTENT))
         self._known[self._known != contents.known] = UNKNOWN_CONTENT
@@ -109,7 +111,7 @@ class KeptLogits:
 
     @property
     def kept_rows(self) -> Bools:
-        """Whether there is a row [N] for each image."""
+        """Mask of the images that have a row [N]."""
         return self._known != UNKNOWN_CONTENT
 
     def put(self, rows: Ints, contents: NDArray[np.uint64], values: NDArray[Any]) -> None:
@@ -133,41 +135,38 @@ def open_logits(
     dataset: str,
     images: ImageSet,
     contents: Contents,
-    known: Sequence[Architecture],
+    architectures: Sequence[Architecture],
     device: Device,
     *,
     force: bool,
 ) -> dict[str, KeptLogits]:
-    """The files of every classifier, made where they are not there; see `KeptLogits`."""
-    kept: dict[str, KeptLogits] = {}
-    for each in known:
+    """Open the files of every classifier, and make missing ones; see `KeptLogits`."""
+    files: dict[str, KeptLogits] = {}
+    for each in architectures:
         place = logits_folder(study, dataset, each.name)
         if force:
             shutil.rmtree(place, ignore_errors=True)
         identity, dtype = identity_of(each, device), _dtype_of(device)
-        kept[each.name] = KeptLogits(place, images, contents, identity, each.classes, dtype)
-    return kept
+        files[each.name] = KeptLogits(place, images, contents, identity, each.classes, dtype)
+    return files
 
 
 def check_room(
-    study: Path,
-    counts: Mapping[str, int],
-    known: Sequence[Architecture],
-    device: Device,
+    study: Path, counts: Mapping[str, int], architectures: Sequence[Architecture], device: Device
 ) -> None:
-    """Refuse logits that the disk has no room for, beside what is there already."""
+    """Refuse logits that the disk has no room for, allowing for existing files."""
     size, need = _dtype_of(device).itemsize, 0
     for dataset, count in counts.items():
-        for each in known:
-            file = logits_folder(study, dataset, each.name) / VALUES
-            there = file.stat().st_size if file.exists() else 0
-            need += max(0, count * len(each.classes) * size - there)
+        for each in architectures:
+            file = logits_folder(study, dataset, each.name) / VALUES_FILE
+            existing = file.stat().st_size if file.exists() else 0
+            need += max(0, count * len(each.classes) * size - existing)
     above = next(path for path in (study, *study.absolute().parents) if path.exists())
     free = shutil.disk_usage(above).free
     if need > free:
         raise PredictionError(
             "no-room-for-logits",
-            folder=study / folder.LOGITS,
+            folder=study / layout.LOGITS_FOLDER,
             gigabytes=need / 1e9,
             free_gigabytes=free / 1e9,
         )
@@ -181,13 +180,13 @@ def _make_files(
     dtype: np.dtype[Any],
     earlier: "LogitsFile | None",
 ) -> None:
-    """Make all files, with what an earlier run left of images that are still there."""
+    """Make all files, with an earlier run's rows of images that still exist."""
     new = place.with_name(f".{place.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     try:
         new.mkdir(parents=True)
-        values = _new_array(new / VALUES, shape, dtype)
-        marks = _new_array(new / _CONTENTS, shape[:1], np.dtype(np.uint64))
+        values = _new_array(new / VALUES_FILE, shape, dtype)
+        marks = _new_array(new / _CONTENTS_FILE, shape[:1], np.dtype(np.uint64))
         if earlier is not None:
             rows = {name: row for row, name in enumerate(earlier.table["image"])}
             both = [(row, rows[name]) for row, name in enumerate(table["image"]) if name in rows]
@@ -195,7 +194,7 @@ def _make_files(
                 values[row], marks[row] = earlier.values[old], earlier.contents[old]
         values.flush()
         marks.flush()
-        write(table, new / _IMAGES, facts)
+        write(table, new / _IMAGES_FILE, facts)
         shutil.rmtree(place, ignore_errors=True)
         new.rename(place)
     except OSError as error:
@@ -219,67 +218,55 @@ def _new_array(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class LogitsFile:
-    """What is kept of one classifier on one data set.
+    """Kept outputs of one classifier on one data set."""
 
-    Attributes
-    ----------
-    place
-        Its folder.
-    table
-        image, label: a row for each of the array's.
-    values : [N, K]
-        The outputs, mapped into memory.
-    contents : uint64 [N]
-        What each image held; 0 where there is no row.
-    facts
-        How they were made.
-    """
-
-    place: Path
-    table: pl.DataFrame
-    values: NDArray[Any]
-    contents: NDArray[np.uint64]
-    facts: Mapping[str, Any]
+    place: Path  # its folder
+    table: pl.DataFrame  # image, label: a row for each of the array's
+    values: NDArray[Any]  # [N, K]: the outputs, mapped into memory
+    contents: NDArray[np.uint64]  # uint64 [N]: digest of each image; 0 if there is no row
+    facts: Mapping[str, Any]  # facts on how they were made
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What answers of these outputs say of how they were made."""
+        """Facts that answers from these outputs record."""
         ours = ("logits", "outputs", "folders", "classes")
         return {name: value for name, value in self.facts.items() if name not in ours}
 
     @property
     def classes(self) -> Classes:
-        """What the outputs mean."""
+        """Classes of the outputs."""
         names, folders = tuple(self.facts["outputs"]), tuple(self.facts["folders"])
         same = (names, folders) == (IMAGENET.names, IMAGENET.folders)
-        return IMAGENET if same else Classes(names, folders, self.place / _IMAGES)
+        return IMAGENET if same else Classes(names, folders, self.place / _IMAGES_FILE)
 
     def check_same(self, facts: Mapping[str, Any]) -> None:
         """Refuse rows that were made otherwise."""
         for name, value in facts.items():
             if self.facts.get(name) != value:
                 raise PredictionError(
-                    "logits-made-otherwise", folder=self.place, setting=name, advice=_ADVICE
+                    "logits-made-otherwise", folder=self.place, setting=name, advice=_REMOVE_ADVICE
                 )
 
 
-_ADVICE = "remove the folder, or replace it by predict with --keep logits and --force"
+_REMOVE_ADVICE = "remove the folder, or replace it by predict with --keep logits and --force"
 
 
 def read_logits(place: Path) -> LogitsFile:
-    """Read what is kept of one classifier on one data set."""
+    """Read the kept outputs of one classifier on one data set."""
     try:
-        table = parquet.read(place / _IMAGES, str(place / _IMAGES), ["image", "label"])
-        facts = strict_json.parse(pl.read_parquet_metadata(place / _IMAGES).get(_KEY) or "null")
-        values, contents = (_map_array(place / name) for name in (VALUES, _CONTENTS))
+        table = parquet.read(place / _IMAGES_FILE, str(place / _IMAGES_FILE), ["image", "label"])
+        facts = strict_json.parse(
+            pl.read_parquet_metadata(place / _IMAGES_FILE).get(_METADATA_KEY) or "null"
+        )
+        values, contents = (_map_array(place / name) for name in (VALUES_FILE, _CONTENTS_FILE))
     except StudyError as error:
         raise PredictionError(error.violation) from error
     except (OSError, ValueError) as error:
         raise PredictionError(
-            "logits-unreadable", folder=place, reason=reason(error), advice=_ADVICE
+            "logits-unreadable", folder=place, reason=reason(error), advice=_REMOVE_ADVICE
         ) from error
-    if not isinstance(facts, dict) or facts.get("logits") != FORMAT:
-        raise PredictionError("logits-of-another-version", folder=place, advice=_ADVICE)
+    if not isinstance(facts, dict) or facts.get("logits") != LOGITS_FORMAT:
+        raise PredictionError("logits-of-another-version", folder=place, advice=_REMOVE_ADVICE)
     outputs = facts.get("outputs")
     count = len(outputs) if isinstance(outputs, list) else -1
     if (
@@ -293,7 +280,7 @@ def read_logits(place: Path) -> LogitsFile:
             "logits-unreadable",
             folder=place,
             reason="its files are not of the same images and outputs",
-            advice=_ADVICE,
+            advice=_REMOVE_ADVICE,
         )
     return LogitsFile(place, table, values, contents, facts)
 

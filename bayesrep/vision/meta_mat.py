@@ -1,9 +1,9 @@
-"""The development kit's `meta.mat`: which wnid each of the challenge's own numbers stands for.
+"""The development kit's `meta.mat`: the wnids of the challenge's own numbers.
 
 A reader of just that much of MATLAB's version 5 files: the structure array `synsets` with its
-fields ILSVRC2012_ID and WNID. Every size that the file declares is checked against the bytes there
-are before anything is read, and what is compressed is decompressed up to a bound. (Readers of the
-whole format follow such sizes; SciPy's ends the process on some damaged files.)
+fields ILSVRC2012_ID and WNID. Every declared size is checked against the existing bytes before
+anything is read, and compressed data are decompressed up to a bound. (Readers of the whole format
+follow such sizes; SciPy's ends the process on some damaged files.)
 
 The format: elements of an 8-byte tag (type, size) and their data, or of 4 bytes and up to 4 of
 data; a matrix is an element of elements: flags, dimensions, name, and what its class needs.
@@ -21,15 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, reason
-from bayesrep.studies.imagenet import CLASSES, synsets
+from bayesrep.studies.imagenet import N_CLASSES, synsets
 
-LARGEST_BYTES = (
+MAX_FILE_BYTES = (
     2**24
 )  # bytes, of the file and of what it unpacks to; the kit's has some hundred thousand
-_HEADER, _TAG = 128, 8
-_MATRIX, _COMPRESSED_TYPE = 14, 15
-_STRUCT, _CHAR, _NUMERIC = 2, 4, range(6, 16)  # classes of matrices; numeric from double to uint64
-_TYPES = {
+_HEADER_BYTES, _TAG_BYTES = 128, 8
+_MATRIX_TYPE, _COMPRESSED_TYPE = 14, 15
+_STRUCT_CLASS, _CHAR_CLASS, _NUMERIC_CLASSES = 2, 4, range(6, 16)  # numeric: double to uint64
+_DTYPE_OF_TYPE = {
     1: "i1",
     2: "u1",
     3: "i2",
@@ -58,9 +58,9 @@ def read_wnids(path: Path) -> dict[int, str]:
     """The wnid of every number in a `meta.mat`, once it is the development kit's and whole."""
     try:
         with path.open("rb") as stream:
-            data = stream.read(LARGEST_BYTES + 1)
-        if len(data) > LARGEST_BYTES:
-            raise ValueError(f"more than {LARGEST_BYTES:,} bytes")
+            data = stream.read(MAX_FILE_BYTES + 1)
+        if len(data) > MAX_FILE_BYTES:
+            raise ValueError(f"more than {MAX_FILE_BYTES:,} bytes")
         return _synsets(data, path)
     except PredictionError:
         raise
@@ -72,12 +72,12 @@ def _synsets(data: bytes, path: Path) -> dict[int, str]:
     order = {b"IM": "<", b"MI": ">"}.get(data[126:128])
     if order is None:
         raise ValueError("no MATLAB file of version 5")
-    for element in _elements(memoryview(data)[_HEADER:], order, padded=False):
+    for element in _elements(memoryview(data)[_HEADER_BYTES:], order, padded=False):
         if element.type == _COMPRESSED_TYPE:
             (element,) = _elements(_unpack(element.data, path), order)
-        if element.type == _MATRIX:
+        if element.type == _MATRIX_TYPE:
             flags, shape, name, *rest = _elements(element.data, order)
-            if _text(name, order) == "synsets" and _class(flags, order) == _STRUCT:
+            if _text(name, order) == "synsets" and _class(flags, order) == _STRUCT_CLASS:
                 count = math.prod(int(size) for size in _numbers(shape, order))
                 return _rows(count, rest, order, path)
     raise ValueError("it holds no structure called synsets")
@@ -85,38 +85,38 @@ def _synsets(data: bytes, path: Path) -> dict[int, str]:
 
 def _elements(data: memoryview, order: str, *, padded: bool = True) -> Iterator[_Element]:
     """Yield the elements in some data; those in the file itself are not padded when compressed."""
-    at = 0
-    while at < len(data):
-        first, size = struct.unpack_from(f"{order}II", data, at)
+    offset = 0
+    while offset < len(data):
+        first, size = struct.unpack_from(f"{order}II", data, offset)
         if first >> 16:  # the small form: size and type in four bytes, the data in four more
-            kind, size, begin, end = first & 0xFFFF, first >> 16, at + 4, at + _TAG
+            kind, size, begin, end = first & 0xFFFF, first >> 16, offset + 4, offset + _TAG_BYTES
             if size > 4:
                 raise ValueError("a small element of more than 4 bytes")
         else:
-            kind, begin = first, at + _TAG
+            kind, begin = first, offset + _TAG_BYTES
             end = begin + (size if kind == _COMPRESSED_TYPE and not padded else -(-size // 8) * 8)
         if begin + size > len(data):
             raise ValueError("an element is larger than what is left of the file")
         yield _Element(kind, data[begin : begin + size])
-        at = end
+        offset = end
 
 
 def _unpack(data: memoryview, path: Path) -> memoryview:
     unpacker = zlib.decompressobj()
-    unpacked = unpacker.decompress(data, LARGEST_BYTES)
+    unpacked = unpacker.decompress(data, MAX_FILE_BYTES)
     if not unpacker.eof:  # which also means that its checksum was right
-        raise PredictionError("meta-mat-unpacks-too-large", path=path, most_bytes=LARGEST_BYTES)
+        raise PredictionError("meta-mat-unpacks-too-large", path=path, most_bytes=MAX_FILE_BYTES)
     return memoryview(unpacked)
 
 
 def _rows(count: int, elements: list[_Element], order: str, path: Path) -> dict[int, str]:
-    """WNID by ILSVRC2012_ID from the elements of a structure array behind its name."""
+    """Read WNID by ILSVRC2012_ID from the elements of a structure array behind its name."""
     width, names, *cells = elements
     longest = int(_numbers(width, order)[0])
     if longest < 1:
         raise ValueError("names of fields without a letter")
     packed = bytes(names.data)
-    parts = (packed[at : at + longest] for at in range(0, len(packed), longest))
+    parts = (packed[offset : offset + longest] for offset in range(0, len(packed), longest))
     fields = [part.split(b"\0")[0].decode("latin-1") for part in parts]
     if len(cells) != count * len(fields):
         raise ValueError(f"{len(cells)} values in {count} rows of {len(fields)} fields")
@@ -129,16 +129,20 @@ def _rows(count: int, elements: list[_Element], order: str, path: Path) -> dict[
         wnid_of[key] = _characters(cells[first + wnid], order)
     if len(set(wnid_of.values())) < len(wnid_of):
         raise ValueError("a wnid is there twice")
-    classes = {wnid_of.get(number) for number in range(1, CLASSES + 1)}
-    if len(wnid_of) >= CLASSES and classes != set(synsets()):
-        raise PredictionError("meta-mat-of-other-classes", path=path, class_count=CLASSES)
+    classes = {wnid_of.get(number) for number in range(1, N_CLASSES + 1)}
+    if len(wnid_of) >= N_CLASSES and classes != set(synsets()):
+        raise PredictionError("meta-mat-of-other-classes", path=path, class_count=N_CLASSES)
     return wnid_of
 
 
 def _scalar(cell: _Element, order: str) -> int:
     flags, _, _, values, *_ = _elements(cell.data, order)
     numbers = _numbers(values, order)
-    if _class(flags, order) not in _NUMERIC or len(numbers) != 1 or numbers[0] != int(numbers[0]):
+    if (
+        _class(flags, order) not in _NUMERIC_CLASSES
+        or len(numbers) != 1
+        or numbers[0] != int(numbers[0])
+    ):
         raise ValueError("an ILSVRC2012_ID that is not a whole number")
     return int(numbers[0])
 
@@ -146,7 +150,7 @@ def _scalar(cell: _Element, order: str) -> int:
 def _characters(cell: _Element, order: str) -> str:
     flags, _, _, values, *_ = _elements(cell.data, order)
     text = _text(values, order)
-    if _class(flags, order) != _CHAR or not (text[:1] == "n" and text[1:].isdecimal()):
+    if _class(flags, order) != _CHAR_CLASS or not (text[:1] == "n" and text[1:].isdecimal()):
         raise ValueError(f"a WNID {text[:20]!r} that is none")
     return text
 
@@ -161,7 +165,7 @@ def _text(element: _Element, order: str) -> str:
 
 
 def _numbers(element: _Element, order: str) -> NDArray[Any]:
-    kind = _TYPES.get(element.type)
+    kind = _DTYPE_OF_TYPE.get(element.type)
     if kind is None:
         raise ValueError(f"numbers of an unknown type {element.type}")
     dtype = np.dtype(order + kind)

@@ -19,61 +19,36 @@ from bayesrep.errors import (
     reason,
 )
 from bayesrep.vision.architectures import Architecture, describe_disagreement
-from bayesrep.vision.imports import load_timm
+from bayesrep.vision.torch_loading import load_timm
 from bayesrep.vision.torchvision_networks import build, is_torchvision, weights_of
 
 
 @dataclass(frozen=True, eq=False)
 class CompiledNetwork:
-    """What has come of compiling a network; see `bayesrep.vision.compiling`.
+    """Result of compiling a network; see `bayesrep.vision.compiling`."""
 
-    Attributes
-    ----------
-    call
-        The compiled network.
-    shape
-        Shape of the only batches that it takes, [n, 3, H, W].
-    why_not
-        Why it is not used; empty where it is.
-    """
-
-    call: Any
-    shape: tuple[int, ...]
-    why_not: str = ""
+    call: Any  # the compiled network
+    shape: tuple[int, ...]  # shape of the only batches that it takes, [n, 3, H, W]
+    why_not: str = ""  # reason against using it; empty if it is used
 
 
 @dataclass(eq=False)
 class Network:
-    """A classifier ready to answer.
+    """A classifier ready to answer."""
 
-    Attributes
-    ----------
-    architecture
-        Which it is.
-    module
-        In evaluation mode, on its device.
-    size
-        Bytes of parameters and buffers.
-    limit
-        Where memory ran out, half the batch that was too large: so many images are sent through it
-        at once from then on.
-    compiled
-        What has come of compiling it; None where nobody tried.
-    is_halved, whole
-        Whether weights are kept in a shorter type (`halve_weights`), and the module with all of
-        their digits, once it was needed.
-    """
-
-    architecture: Architecture
-    module: Any
-    size: int
+    architecture: Architecture  # its description
+    module: Any  # in evaluation mode, on its device
+    size: int  # bytes of parameters and buffers
+    # Largest batch after memory ran out: half of the batch that was too large.
     limit: int | None = None
-    compiled: CompiledNetwork | None = None
+    compiled: CompiledNetwork | None = None  # result of compiling it; None before it is tried
+    # is_halved, whole: true if weights are kept in a shorter type (`halve_weights`), and the module
+    # in full precision, once it was needed
     is_halved: bool = False
     whole: Any = None
 
     def for_batch(self, shape: Sequence[int]) -> Any:
-        """What answers a batch of this shape: the compiled network, or the network itself."""
+        """Return the module for batches of this shape: the compiled network, or the original."""
         compiled = self.compiled
         if compiled is None or compiled.why_not or compiled.shape != tuple(shape):
             return self.module
@@ -81,35 +56,35 @@ class Network:
 
 
 def _load_torchvision(architecture: Architecture) -> Any:
-    """A network of torchvision with its weights and without the heads that only training uses."""
+    """Load a network of torchvision with its weights, without heads for training alone."""
     module = build(architecture.full_name, len(architecture.classes))
-    wanted, state = set(module.state_dict()), dict[str, Any]()
+    expected, state = set(module.state_dict()), dict[str, Any]()
     try:
         state = (
             weights_of(architecture.full_name).get_state_dict(progress=False, check_hash=True)
             if architecture.file is None
-            else _read_weights(architecture, wanted)
+            else _read_weights(architecture, expected)
         )
         _check_outputs(architecture, state, [list(module.state_dict())[-1]])
         module.load_state_dict(state)
     except PredictionError:
         raise
     except Exception as error:  # the network, the file system, torch: each raises its own
-        raise PredictionError(_load_failure(architecture, error, wanted, set(state))) from error
+        raise PredictionError(_load_failure(architecture, error, expected, set(state))) from error
     return module
 
 
 def load_network(architecture: Architecture, device: Any) -> Network:
-    """Load a classifier with its weights; a PredictionError where they cannot be had or not fit."""
+    """Load a classifier with its weights; a PredictionError if they are missing or do not fit."""
     if is_torchvision(architecture.name):
         return _make_ready(architecture, _load_torchvision(architecture), device)
     timm = load_timm()
-    overlay, wanted, given = None, set[str](), set[str]()
+    overlay, expected, present = None, set[str](), set[str]()
     if architecture.file is not None:
         outlined = outline_network(architecture.source)
-        wanted = set() if outlined is None else set(outlined.state_dict())
-        overlay = _overlay(architecture, wanted)
-        given = set(overlay["state_dict"])
+        expected = set() if outlined is None else set(outlined.state_dict())
+        overlay = _overlay(architecture, expected)
+        present = set(overlay["state_dict"])
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # renamed models; meta-data of old checkpoints
@@ -117,7 +92,7 @@ def load_network(architecture: Architecture, device: Any) -> Network:
                 architecture.source, pretrained=True, pretrained_cfg_overlay=overlay
             )
     except Exception as error:  # the hub, the file system, torch: each raises its own
-        raise PredictionError(_load_failure(architecture, error, wanted, given)) from error
+        raise PredictionError(_load_failure(architecture, error, expected, present)) from error
     del overlay
     module.pretrained_cfg.pop("state_dict", None)  # else the weights stay in memory twice
     if module.num_classes != architecture.output_count:
@@ -155,22 +130,22 @@ def whole_module(network: Network, device: str) -> Any:
 
 
 def outline_network(full_name: str) -> Any:
-    """A network without memory for its weights; None where it cannot be built so."""
+    """Build a network without memory for its weights; None if that fails."""
     timm = load_timm()
     import torch
 
     try:
         with torch.device("meta"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            made = build if is_torchvision(full_name) else timm.create_model
-            return made(full_name)
+            make = build if is_torchvision(full_name) else timm.create_model
+            return make(full_name)
     except Exception:  # the hub, names of a user's own, layers that compute while they are made
         return None
 
 
-def _overlay(architecture: Architecture, wanted: set[str]) -> dict[str, Any]:
-    """What timm is told so that it takes the weights of a file, and a head that fits them."""
-    state = _read_weights(architecture, wanted)
+def _overlay(architecture: Architecture, expected: set[str]) -> dict[str, Any]:
+    """Build timm's options for the weights of a file, and a head that fits them."""
+    state = _read_weights(architecture, expected)
     config = load_timm().get_pretrained_cfg(architecture.full_name)
     heads = getattr(config, "classifier", None) or ()
     heads = (heads,) if isinstance(heads, str) else heads
@@ -182,7 +157,7 @@ def _overlay(architecture: Architecture, wanted: set[str]) -> dict[str, Any]:
     )
     overlay: dict[str, Any] = {"state_dict": state, "url": "", "file": ""}
     if architecture.source != architecture.full_name:
-        overlay["source"] = ""  # else the folder is read without what protects us
+        overlay["source"] = ""  # else timm reads the folder without these checks
     if architecture.classes.file is not None:
         overlay["num_classes"] = len(architecture.classes)
     return overlay
@@ -191,13 +166,13 @@ def _overlay(architecture: Architecture, wanted: set[str]) -> dict[str, Any]:
 def _check_outputs(
     architecture: Architecture, state: Any, heads: Iterable[str], more: int | None = 0
 ) -> None:
-    """Refuse weights whose head, where it is found, has not an output for each class."""
+    """Refuse weights whose head, if it is found, has not an output for each class."""
     count = architecture.output_count
     for head in heads:
         shape = tuple(getattr(state.get(head), "shape", ()))
         if shape and shape[0] not in (count, count + (more or 0)):
-            shown = f"{architecture.name!r} ({architecture.file})"
-            raise PredictionError(describe_disagreement(shown, shape[0], architecture.classes))
+            classifier = f"{architecture.name!r} ({architecture.file})"
+            raise PredictionError(describe_disagreement(classifier, shape[0], architecture.classes))
 
 
 def _make_ready(architecture: Architecture, module: Any, device: Any) -> Network:
@@ -216,11 +191,11 @@ def _head(classes: int) -> str:
     return f"a head of {classes:,} classes" if classes else "no classification head"
 
 
-def _read_weights(architecture: Architecture, wanted: set[str]) -> dict[str, Any]:
-    """The weights in a file: those behind whatever entry or prefix has the names of the network's.
+def _read_weights(architecture: Architecture, expected: set[str]) -> dict[str, Any]:
+    """Read a file's weights from the entry or prefix with the network's names for them.
 
-    Of several an exponential moving average comes first, as with timm. Where none has these names,
-    timm takes them by its own ways.
+    Of several an exponential moving average comes first, as with timm. Without these names, timm
+    reads them in its own way.
     """
     load_timm()
     import torch
@@ -228,19 +203,19 @@ def _read_weights(architecture: Architecture, wanted: set[str]) -> dict[str, Any
     from timm.models import load_state_dict
 
     # Counters of batches are only for training, and may be missing.
-    needed = {name for name in wanted if not name.endswith("num_batches_tracked")}
+    needed = {name for name in expected if not name.endswith("num_batches_tracked")}
     file, first = str(architecture.file), min(needed, default="")
     try:
         is_safe = file.endswith(".safetensors")
-        held = load_file(file) if is_safe else torch.load(file, "cpu", weights_only=True)
-        if not (flat := dict(_list_tensors(held))):
+        loaded = load_file(file) if is_safe else torch.load(file, "cpu", weights_only=True)
+        if not (flat := dict(_list_tensors(loaded))):
             raise ValueError("it holds no weights")  # which timm would take for those of its hub
         places = [name.removesuffix(first) for name in flat if f".{name}".endswith(f".{first}")]
         states = {
             place: {n.removeprefix(place): v for n, v in flat.items() if n.startswith(place)}
             for place in sorted(places, key=lambda place: "ema" not in place)
         }
-        fits = [place for place, state in states.items() if needed <= set(state) <= wanted]
+        fits = [place for place, state in states.items() if needed <= set(state) <= expected]
         chosen = next(iter(fits), None)
         if chosen is None:
             return load_state_dict(file, weights_only=True)
@@ -248,7 +223,9 @@ def _read_weights(architecture: Architecture, wanted: set[str]) -> dict[str, Any
         raise PredictionError(
             "weights-file-unreadable", file=file, reason=kind_and_reason(error)
         ) from error
-    most = {place for place, state in states.items() if 2 * len(wanted & set(state)) > len(wanted)}
+    most = {
+        place for place, state in states.items() if 2 * len(expected & set(state)) > len(expected)
+    }
     others = sorted(most - {chosen})
     if others or chosen not in ("", "state_dict.", "model."):
         unused = f", not the {listing(others, 'name')}" if others else ""
@@ -261,9 +238,9 @@ def _read_weights(architecture: Architecture, wanted: set[str]) -> dict[str, Any
     return states[chosen]
 
 
-def _list_tensors(held: Mapping[Any, Any], place: str = "") -> Iterator[tuple[str, Any]]:
+def _list_tensors(entries: Mapping[Any, Any], place: str = "") -> Iterator[tuple[str, Any]]:
     """Yield all tensors, named by the entries that they are in and dots."""
-    for name, value in held.items():
+    for name, value in entries.items():
         if isinstance(value, Mapping):
             yield from _list_tensors(value, f"{place}{name}.")
         elif hasattr(value, "shape"):
@@ -271,27 +248,27 @@ def _list_tensors(held: Mapping[Any, Any], place: str = "") -> Iterator[tuple[st
 
 
 def _load_failure(
-    architecture: Architecture, error: Exception, wanted: set[str], given: set[str]
+    architecture: Architecture, error: Exception, expected: set[str], present: set[str]
 ) -> Violation:
-    shown = architecture.weights.split(":", 1)[1]
+    origin = architecture.weights.split(":", 1)[1]
     name = architecture.name
     if architecture.file is not None:
         faults = [
             f"{verb} {listing(sorted(names), 'weight')}"
-            for verb, names in (("it lacks", wanted - given), ("it holds", given - wanted))
-            if names and wanted
+            for verb, names in (("it lacks", expected - present), ("it holds", present - expected))
+            if names and expected
         ]
-        said = [line.strip() for line in str(error).splitlines()[1:2]] or [reason(error)]
+        messages = [line.strip() for line in str(error).splitlines()[1:2]] or [reason(error)]
         return Violation(
             "weights-misfit-classifier",
             file=architecture.file,
             classifier=name,
-            reason=" and ".join(faults or said),
+            reason=" and ".join(faults or messages),
         )
     return Violation(
         "weights-cannot-be-fetched",
         classifier=name,
-        weights=shown,
+        weights=origin,
         error_type=type(error).__name__,
         reason=reason(error)[:120],
     )

@@ -1,4 +1,4 @@
-"""Decoding images and preprocessing them as timm does, once for all classifiers that agree.
+"""Decode images and preprocess them as timm does, once for all classifiers that agree.
 
 Decoding is timm's: the first frame, converted to RGB, whatever the mode (CMYK, palette, 16-bit,
 with alpha), with the orientation flag left alone. Preprocessing is timm's evaluation transform up
@@ -22,40 +22,29 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, kind_and_reason
 from bayesrep.types import Ints
-from bayesrep.vision.contents import digest
+from bayesrep.vision.image_digests import digest
 from bayesrep.vision.images import ImageSet
-from bayesrep.vision.imports import load_timm
-from bayesrep.vision.stages import Spent
+from bayesrep.vision.timing import Spent
+from bayesrep.vision.torch_loading import load_timm
 
 # What the known suffixes stand for. Pillow knows more, of which one starts other programs (EPS).
-FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP", "AVIF")
-LARGEST_PIXELS = 89_478_485  # pixels; where Pillow begins to warn of decompression bombs
-NARROWEST = 250  # of a longer side to the shorter, which grows to some 256 pixels before the crop
+IMAGE_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP", "AVIF")
+MAX_PIXELS = 89_478_485  # pixels; where Pillow begins to warn of decompression bombs
+MAX_ASPECT_RATIO = 250  # the shorter side grows to some 256 pixels before the crop
 
 
 @dataclass(frozen=True, order=True)
 class Preprocessing:
-    """What makes timm's evaluation transforms differ before normalisation.
+    """Parameters of timm's evaluation transforms before normalisation."""
 
-    Attributes
-    ----------
-    size
-        Height and width of the result.
-    crop_pct
-        Side of the crop over the resized image's; the image is resized to size / crop_pct.
-    crop_mode
-        "center" (shorter side resized, rest cut off), "squash" (both sides resized) or "border"
-        (longer side resized, padded).
-    interpolation
-        "bicubic", "bilinear", ...
-    fill
-        Colour of the padding, mean of each channel in [0, 1]; empty where nothing is padded.
-    """
-
-    size: tuple[int, int]
+    size: tuple[int, int]  # height and width of the result
+    # Side of the crop over the resized image's; the image is resized to size / crop_pct.
     crop_pct: float
+    # "center" (shorter side resized, rest cut off), "squash" (both sides resized) or "border"
+    # (longer side resized, padded).
     crop_mode: str
-    interpolation: str
+    interpolation: str  # "bicubic", "bilinear", ..
+    # Colour of the padding, mean of each channel in [0, 1]; empty where nothing is padded.
     fill: tuple[float, ...] = ()
 
     @classmethod
@@ -88,7 +77,7 @@ def decode(data: bytes) -> Any:
     """A PIL image of mode RGB, decoded as timm's loader does."""
     from PIL import Image
 
-    image = Image.open(io.BytesIO(data), formats=FORMATS)
+    image = Image.open(io.BytesIO(data), formats=IMAGE_FORMATS)
     _check_size(*image.size)
     image.load()
     return image if image.mode == "RGB" else image.convert("RGB")
@@ -125,37 +114,30 @@ def explain_failure(error: Exception) -> str:
 
 def _check_size(width: int, height: int) -> None:
     """Refuse, before they are decoded, images whose pixels would not fit into memory."""
-    if width * height > LARGEST_PIXELS:
+    if width * height > MAX_PIXELS:
         raise PredictionError(
-            "image-has-too-many-pixels", width=width, height=height, most_pixels=LARGEST_PIXELS
+            "image-has-too-many-pixels", width=width, height=height, most_pixels=MAX_PIXELS
         )
-    if max(width, height) > NARROWEST * min(width, height):
+    if max(width, height) > MAX_ASPECT_RATIO * min(width, height):
         raise PredictionError(
-            "image-too-narrow", width=width, height=height, largest_ratio=NARROWEST
+            "image-too-narrow", width=width, height=height, largest_ratio=MAX_ASPECT_RATIO
         )
 
 
 @dataclass(frozen=True, eq=False)
 class KeptPixels:
-    """Preprocessed images of an earlier pass.
+    """Preprocessed images of an earlier pass."""
 
-    Attributes
-    ----------
-    pixels : uint8 [n, H, W, 3]
-        What was made of them.
-    contents : uint64 [n]
-        What they held (see `bayesrep.vision.contents`).
-    """
-
-    pixels: NDArray[np.uint8]
+    pixels: NDArray[np.uint8]  # uint8 [n, H, W, 3]: preprocessed pixels
+    # uint64 [n]: digests of the images (see `bayesrep.vision.image_digests`).
     contents: NDArray[np.uint64]
 
 
 class Pixels(Protocol):
-    """Where preprocessed images are kept between passes; see `bayesrep.vision.cache`."""
+    """Store of preprocessed images between passes; see `bayesrep.vision.cache`."""
 
     def get(self, rows: Ints) -> KeptPixels | None:
-        """What is kept of these images, or None where some are not."""
+        """Return these images' pixels, or None if some are missing."""
         ...
 
     def put(self, row: int, pixels: NDArray[np.uint8], content: int) -> None:
@@ -165,58 +147,43 @@ class Pixels(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ImageBlock:
-    """Some images, decoded once and preprocessed for every group of classifiers.
+    """Some images, decoded once and preprocessed for every group of classifiers."""
 
-    Attributes
-    ----------
-    rows : int64 [n]
-        The images, by number in their set, that could be decoded.
-    contents : uint64 [n]
-        What they held when they were.
-    pixels : mapping of Preprocessing to uint8 [n, H, W, 3]
-        What the classifiers see before normalisation.
-    failures : tuple of (row, reason)
-        Images that could not be decoded.
-    spent
-        What it took.
-    """
-
-    rows: Ints
-    contents: NDArray[np.uint64]
+    rows: Ints  # int64 [n]: the images, by number in their set, that could be decoded
+    contents: NDArray[np.uint64]  # uint64 [n]: digests of the images when they were decoded
+    # mapping of Preprocessing to uint8 [n, H, W, 3]: pixels before normalisation.
     pixels: Mapping[Preprocessing, NDArray[np.uint8]]
+    # tuple of (row, reason): images that could not be decoded.
     failures: tuple[tuple[int, str], ...] = ()
-    spent: Spent = Spent()
+    spent: Spent = Spent()  # time of the work
 
 
 def read_block(
     images: ImageSet,
     rows: Ints,
     preprocessings: Sequence[Preprocessing],
-    kept: Mapping[Preprocessing, Pixels],
+    stores: Mapping[Preprocessing, Pixels],
 ) -> ImageBlock:
-    """Read, decode and preprocess some images, by number [n].
-
-    In `kept` are pixels of earlier passes, and there new ones go.
-    """
+    """Read, decode and preprocess some images, by number [n]; `stores` stores pixels for reuse."""
     decoded = {
         key: pixels
         for key in preprocessings
-        if key in kept and (pixels := kept[key].get(rows)) is not None
+        if key in stores and (pixels := stores[key].get(rows)) is not None
     }
-    held = [of.contents for of in decoded.values()]
-    pixels = {key: of.pixels for key, of in decoded.items()}
-    if len(decoded) == len(preprocessings) and all((one == held[0]).all() for one in held):
-        return ImageBlock(rows, held[0], pixels)
+    earlier = [cached.contents for cached in decoded.values()]
+    pixels = {key: cached.pixels for key, cached in decoded.items()}
+    if len(decoded) == len(preprocessings) and all((one == earlier[0]).all() for one in earlier):
+        return ImageBlock(rows, earlier[0], pixels)
     arrays, contents, failures, spent = _decode_images(
         images, rows, [k for k in preprocessings if k not in decoded]
     )
-    if any((one != contents).any() for one in held):  # an image changed between two passes
+    if any((one != contents).any() for one in earlier):  # an image changed between two passes
         return read_block(images, rows, preprocessings, {})
     failed = {row for row, _ in failures}
     good = [place for place, row in enumerate(rows.tolist()) if row not in failed]
-    for key in (key for key in arrays if key in kept):
+    for key in (key for key in arrays if key in stores):
         for place in good:
-            kept[key].put(int(rows[place]), arrays[key][place], int(contents[place]))
+            stores[key].put(int(rows[place]), arrays[key][place], int(contents[place]))
     pixels |= arrays
     if failures:
         pixels = {key: values[good] for key, values in pixels.items()}

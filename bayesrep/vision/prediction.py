@@ -1,4 +1,4 @@
-"""The door: evaluate classifiers on a data set and write their predictions into a study."""
+"""Evaluate classifiers on a data set and write their predictions into a study."""
 
 import os
 import warnings
@@ -11,28 +11,22 @@ from bayesrep.errors import PredictionError, PredictionWarning, Violation, listi
 from bayesrep.machine import cores
 from bayesrep.vision.architectures import Architecture, check_names, describe
 from bayesrep.vision.classes import IMAGENET, Classes, read_classes
-from bayesrep.vision.cluster import Cluster
 from bayesrep.vision.compiling import check_compiler
-from bayesrep.vision.contents import Contents
 from bayesrep.vision.devices import Device, choose_device
+from bayesrep.vision.evaluation_set import ImageSource, list_set
 from bayesrep.vision.hub import is_of_hub, offline_without_hub
+from bayesrep.vision.image_digests import Contents
 from bayesrep.vision.images import ImageSet
-from bayesrep.vision.imports import own_defaults
-from bayesrep.vision.local import Local
 from bayesrep.vision.logits import KeptLogits, check_room, open_logits
 from bayesrep.vision.pixels import quiet_images
+from bayesrep.vision.prediction_store import read_failures
 from bayesrep.vision.reports import Report, first_reason, make_report
-from bayesrep.vision.results import read_failures
-from bayesrep.vision.run import (
-    DatasetRun,
-    Engine,
-    evaluate_together,
-    open_results,
-    still_failing,
-)
-from bayesrep.vision.sets import ImageSource, list_set
+from bayesrep.vision.run import DatasetRun, Engine, evaluate_together, open_results, still_failing
+from bayesrep.vision.run_local import Local
+from bayesrep.vision.run_ray import Cluster
+from bayesrep.vision.torch_loading import own_defaults
 
-LARGEST_WORKERS = 1_024
+MAX_WORKERS = 1_024
 
 
 def predict(
@@ -59,10 +53,10 @@ def predict(
 ) -> Report:
     """Evaluate classifiers on a data set and write their predictions into a study.
 
-    Each image is decoded once for all classifiers. Finished classifiers are skipped, and a run that
-    was interrupted goes on where it was; images that changed since are evaluated again, and where
-    labels did, earlier answers are judged again. Where the study counts images already, exactly
-    these are evaluated.
+    Each image is decoded once for all classifiers. Finished classifiers are skipped, and an
+    interrupted run resumes; images that changed since are evaluated again, and if labels changed,
+    earlier answers are judged again. If the study counts images already, exactly these are
+    evaluated.
 
     Parameters
     ----------
@@ -80,13 +74,13 @@ def predict(
     labels
         A ground-truth file, for flat folders without a known one.
     classes
-        A table of what the classifiers' outputs mean, with the columns index, name and, where
-        folders of images are called otherwise, folder; by default they are ImageNet's 1,000.
+        A table of the classifiers' outputs, with the columns index, name and, if folders of images
+        have other names, folder; by default they are ImageNet's 1,000 classes.
     among
         The classes that answers are chosen among, and of which images are taken: "imagenet-a",
         "imagenet-r", a file with a class a line, a folder of class folders, or ObjectNet's folder
-        `mappings`; see `bayesrep.vision.among`. "all", or nothing: among all that outputs mean;
-        images of ImageNet-A's or -R's classes are refused until it is said.
+        `mappings`; see `bayesrep.vision.class_subset`. "all", the default, is all classes of the
+        outputs; it has to be said for images of ImageNet-A's or -R's classes.
     keep
         "logits": also keep every output, for answers among other classes later without inference
         (`bayesrep.vision.predict_from_logits`). What they take is said before it begins.
@@ -212,29 +206,31 @@ def predict_sets(
     check_names(names, place)
     if workers is not None and workers < 1:
         raise PredictionError("prediction-workers-below-one", workers=workers)
-    bounds.refuse_above("workers", workers or 1, LARGEST_WORKERS)
-    # All that may be refused is refused before images are read.
+    bounds.refuse_above("workers", workers or 1, MAX_WORKERS)
+    # Refuse bad arguments before images are read.
     target = choose_device(
         device, precision, batch_size, compiles=compile, keeps_logits=keep is not None
     )
     check_writable(folder)
-    meant = IMAGENET if classes is None else read_classes(classes)
-    listed = {name: list_set(source, folder, name, meant) for name, source in sets.items()}
-    # What an earlier run has found is kept unless images, labels or weights changed.
+    output_classes = IMAGENET if classes is None else read_classes(classes)
+    listed = {name: list_set(source, folder, name, output_classes) for name, source in sets.items()}
+    # Results of an earlier run are kept unless images, labels or weights changed.
     with quiet_images():
-        known, status = _describe_classifiers(names, place, meant)
+        architectures, status = _describe_classifiers(names, place, output_classes)
         if target.keeps_logits:
-            check_room(folder, {n: len(each.images) for n, each in listed.items()}, known, target)
+            check_room(
+                folder, {n: len(each.images) for n, each in listed.items()}, architectures, target
+            )
         runs = [
             _begin_run(
-                *(folder, name, each.images, known, target, status),
+                *(folder, name, each.images, architectures, target, status),
                 force=force,
                 allow_failures=allow_failures,
             )
             for name, each in listed.items()
         ]
-        _evaluate_missing(runs, known, target, workers, cache, ray, show=progress)
-    full = {architecture.name: architecture.full_name for architecture in known}
+        _evaluate_missing(runs, architectures, target, workers, cache, ray, show=progress)
+    full = {architecture.name: architecture.full_name for architecture in architectures}
     return {run.dataset: make_report(run, names, full, listed[run.dataset]) for run in runs}
 
 
@@ -242,29 +238,29 @@ def _begin_run(
     study: Path,
     dataset: str,
     images: ImageSet,
-    known: Sequence[Architecture],
+    architectures: Sequence[Architecture],
     device: Device,
     status: Mapping[str, str],
     *,
     force: bool,
     allow_failures: bool,
 ) -> DatasetRun:
-    """What earlier runs have left of a data set."""
+    """Open a data set's results of earlier runs."""
     contents = Contents(images, study, dataset)
-    results = open_results(study, dataset, images, contents, known, device, force=force)
-    kept: dict[str, KeptLogits] = {}
+    results = open_results(study, dataset, images, contents, architectures, device, force=force)
+    logits: dict[str, KeptLogits] = {}
     if device.keeps_logits:
-        kept = open_logits(study, dataset, images, contents, known, device, force=force)
+        logits = open_logits(study, dataset, images, contents, architectures, device, force=force)
     failures = still_failing(images, read_failures(study, dataset))
     return DatasetRun(
         *(study, dataset, images, contents, results, failures, allow_failures, {**status}),
-        kept=kept,
+        logits=logits,
     )
 
 
 def _evaluate_missing(
     runs: Sequence[DatasetRun],
-    known: Sequence[Architecture],
+    architectures: Sequence[Architecture],
     device: Device,
     workers: int | None,
     cache: str | Path | None,
@@ -272,8 +268,8 @@ def _evaluate_missing(
     *,
     show: bool,
 ) -> None:
-    """Evaluate what no earlier run has finished."""
-    if not all(run.is_finished(architecture) for run in runs for architecture in known):
+    """Evaluate classifiers and images that no earlier run has finished."""
+    if not all(run.is_finished(architecture) for run in runs for architecture in architectures):
         if device.compiles:
             check_compiler(device)
         images = runs[0].images
@@ -284,7 +280,7 @@ def _evaluate_missing(
         )
         place = None if cache is None else Path(cache)
         try:
-            evaluate_together(runs, known, engine, place, show=show)
+            evaluate_together(runs, architectures, engine, place, show=show)
         finally:
             engine.close()
     for run in runs:
@@ -302,25 +298,27 @@ def check_writable(study: Path) -> None:
 def _describe_classifiers(
     names: Sequence[str], weights: Path | None, classes: Classes
 ) -> tuple[list[Architecture], dict[str, Violation]]:
-    """Describe every classifier; those that cannot be evaluated are left out with a warning."""
-    known: list[Architecture] = []
-    refused: dict[str, Violation] = {}
+    """Describe every classifier; warn of those that cannot be evaluated."""
+    architectures: list[Architecture] = []
+    violations: dict[str, Violation] = {}
     with offline_without_hub(needed=any(map(is_of_hub, names))):
         for name in names:
             try:
-                known.append(describe(name, weights, classes))
+                architectures.append(describe(name, weights, classes))
             except PredictionError as error:
-                refused[name] = error.violation
-    if not known:
-        raise PredictionError(first_reason(list(refused.values())))
-    for why in refused.values():
+                violations[name] = error.violation
+    if not architectures:
+        raise PredictionError(first_reason(list(violations.values())))
+    for why in violations.values():
         warnings.warn(why, PredictionWarning, stacklevel=3)
-    for head in {each.head: None for each in known if each.head and each.head.missing_classes}:
-        have_it = [each.name for each in known if each.head == head]
+    for head in {
+        each.head: None for each in architectures if each.head and each.head.missing_classes
+    }:
+        have_it = [each.name for each in architectures if each.head == head]
         warnings.warn(
             f"{listing(have_it, 'classifier')}: answers are among {head.description}; images of "
             f"{listing(head.missing_classes, 'class')}, which it lacks, are never right",
             PredictionWarning,
             stacklevel=3,
         )
-    return known, refused
+    return architectures, violations

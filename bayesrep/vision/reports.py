@@ -1,4 +1,4 @@
-"""What a run of classifiers has found on a data set: a row for each, and what looks wrong."""
+"""Report of a run of classifiers on a data set: a row for each, and suspicious results."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -10,20 +10,20 @@ import polars as pl
 
 from bayesrep.errors import PredictionError, PredictionWarning, Violation, listing
 from bayesrep.studies.class_order import find_mistake
-from bayesrep.studies.folder import RANKS
-from bayesrep.vision.membership import list_complete_classifiers, note_among
+from bayesrep.studies.layout import MAX_RANKS
+from bayesrep.vision.evaluation_set import ListedSet
 from bayesrep.vision.run import DatasetRun
-from bayesrep.vision.sets import ListedSet
-from bayesrep.vision.stages import Stages
+from bayesrep.vision.study_update import list_complete_classifiers, record_class_subset
+from bayesrep.vision.timing import Stages
 
 CHANCE_IMAGES = 200  # fewer images cannot tell a poor classifier from chance
-CHANCE_LEVEL = 1e-6  # as many right answers are rarer by chance: better than chance
+CHANCE_LEVEL = 1e-6  # of as many right answers by chance: rarer ones are better than chance
 _DONE_STATES = ("done", "already done", "judged again")
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What `predict` did.
+    """Result of `predict`.
 
     Attributes
     ----------
@@ -35,20 +35,20 @@ class Report:
         hold something else) and dropped (no longer there), status ("done", "already done", "judged
         again" where nothing had to be evaluated, or why there is nothing).
     failures
-        image, reason, left_out: what could not be decoded, and whether the study is left without
-        it.
+        image, reason, left_out (true if excluded from the study): images that could not be
+        decoded.
     listed
         Classifiers that were added to the study's list, now that they have predictions on every
         data set.
     stages
-        Where the time of each pass over the images went; nothing where nothing was evaluated.
+        Times of each pass over the images; empty if nothing was evaluated.
     among
-        Which classes answers were chosen among, in words; empty where among all.
+        Subset of classes for the answers, in words; empty for all.
     outside
-        How many images were passed over because they show none of these.
+        Number of images excluded since they show none of these classes.
     passed_over
-        All files that were found and not evaluated, by the reason. With the images that a
-        classifier has answered and its failures they are as many as were `found`.
+        Files that were not evaluated, by reason. Together with the images that a classifier has
+        answered and its failures they are `found` files.
     """
 
     table: pl.DataFrame
@@ -71,7 +71,7 @@ class Report:
         return self.failures.filter(~pl.col("left_out"))
 
     def changes(self) -> list[str]:
-        """Say in words what became of an earlier run's rows, a line for classifiers alike."""
+        """Describe the changes to an earlier run's rows, a line for equal classifiers."""
         kinds = {
             "judged_again": "judged again, labelled otherwise now",
             "evaluated_again": "evaluated again, their files hold something else",
@@ -80,54 +80,56 @@ class Report:
         lines: list[str] = []
         groups = self.table.group_by(list(kinds), maintain_order=True).agg("classifier")
         for *counts, names in groups.iter_rows():
-            told = [f"{n:,} {what}" for n, what in zip(counts, kinds.values(), strict=True) if n]
-            if told:
+            parts = [f"{n:,} {what}" for n, what in zip(counts, kinds.values(), strict=True) if n]
+            if parts:
                 which = listing(names, "classifier")
-                lines.append(f"Images of an earlier run: {'; '.join(told)} ({which})")
+                lines.append(f"Images of an earlier run: {'; '.join(parts)} ({which})")
         return lines
 
 
 def make_report(
     run: DatasetRun, names: Sequence[str], full: Mapping[str, str], listed: ListedSet
 ) -> Report:
-    """Say what a run has found; `full` has timm's names of the classifiers."""
+    """Report a run's results; `full` has timm's names of the classifiers."""
     rows = [_row(run, name, full.get(name)) for name in names]
-    table = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+    table = pl.DataFrame(rows, schema=_REPORT_SCHEMA, orient="row")
     if not table["status"].is_in(_DONE_STATES).any():
         if len(run.failures) == len(run.images):
             first = next(iter(run.failures.values()))
             raise PredictionError("no-image-decoded", first=first)
-        said = dict(table.select("classifier", "status").rows()) | run.status
-        raise PredictionError(first_reason([_violation(why) for why in said.values()]))
+        status_of = dict(table.select("classifier", "status").rows()) | run.status
+        raise PredictionError(first_reason([_violation(why) for why in status_of.values()]))
     _warn_of_chance(run, table)
     failures = [(name, f.reason, f.left_out) for name, f in run.named_failures().items()]
     schema = {"image": pl.String, "reason": pl.String, "left_out": pl.Boolean}
     failed = pl.DataFrame(failures, schema=schema, orient="row")
-    note_among(run.study, run.dataset, listed.among)
+    record_class_subset(run.study, run.dataset, listed.answer_classes)
     complete = tuple(list_complete_classifiers(run.study))
     passed_over = {why: names for why, names in listed.passed_over.items() if names}
-    found = len(run.images) + sum(map(len, passed_over.values()))
+    n_found = len(run.images) + sum(map(len, passed_over.values()))
     stages = tuple(run.stages)
-    return Report(table, failed, complete, stages, listed.among, listed.outside, passed_over, found)
+    return Report(
+        table, failed, complete, stages, listed.answer_classes, listed.outside, passed_over, n_found
+    )
 
 
 def _row(run: DatasetRun, name: str, full: str | None) -> tuple[Any, ...]:
     status, took = run.status.get(name), run.seconds.get(name, 0.0)
     result = run.results.get(name)
     if status is None:
-        there = result is not None and result.file.exists()
-        status = _DONE_STATES[1] if there else "no image can be decoded"
+        is_written = result is not None and result.file.exists()
+        status = _DONE_STATES[1] if is_written else "no image can be decoded"
     if result is None or status not in _DONE_STATES:
         return name, full, 0, None, None, took, None, 0, 0, 0, str(status)
     count, top1, top5 = result.accuracies()
     earlier = result.judged_again, result.changed, result.dropped
     missing = len(run.images) - count
-    within5 = top5 / count if run.images.classes.ranks == RANKS else None
+    within5 = top5 / count if run.images.classes.ranks == MAX_RANKS else None
     return name, full, count, top1 / count, within5, took, missing, *earlier, status
 
 
 def _warn_of_chance(run: DatasetRun, table: pl.DataFrame) -> None:
-    """Say what is probably wrong where classifiers are at chance: never a finding."""
+    """Warn of the probable mistake if classifiers are at chance, which is never a finding."""
     from scipy.stats import binom
 
     done = table.filter(pl.col("status").is_in(_DONE_STATES))
@@ -174,7 +176,7 @@ def first_reason(reasons: Sequence[Violation]) -> Violation:
     return reasons[0].append_text(more)
 
 
-_SCHEMA = {
+_REPORT_SCHEMA = {
     "classifier": pl.String,
     "full_name": pl.String,
     "images": pl.Int64,

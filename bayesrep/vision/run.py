@@ -1,4 +1,4 @@
-"""A run: one data set's classifiers on their way to being finished, pass by pass."""
+"""A run: evaluation of one data set's classifiers, pass by pass."""
 
 import math
 import shutil
@@ -14,19 +14,17 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionWarning
 from bayesrep.progress import Progress, progress_bar
-from bayesrep.studies import folder
+from bayesrep.studies import layout
 from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.types import Bools, Ints
 from bayesrep.vision.architectures import Architecture
-from bayesrep.vision.cluster import Cluster
-from bayesrep.vision.contents import Contents
 from bayesrep.vision.devices import Device
-from bayesrep.vision.evaluate import TopFive, identity_of
+from bayesrep.vision.forward import TopFive, identity_of
+from bayesrep.vision.image_digests import Contents
 from bayesrep.vision.images import ImageSet
-from bayesrep.vision.local import ImageResults, Local, in_blocks
 from bayesrep.vision.logits import KeptLogits
 from bayesrep.vision.pixels import Preprocessing, decode, explain_failure
-from bayesrep.vision.results import (
+from bayesrep.vision.prediction_store import (
     Failure,
     Results,
     folder_of_pixels,
@@ -34,7 +32,9 @@ from bayesrep.vision.results import (
     same_network,
     write_failures,
 )
-from bayesrep.vision.stages import Spent, Stages
+from bayesrep.vision.run_local import ImageResults, Local, in_blocks
+from bayesrep.vision.run_ray import Cluster
+from bayesrep.vision.timing import Spent, Stages
 
 Waiting: TypeAlias = Mapping[str, list[tuple[Ints, NDArray[np.uint64], TopFive]]]
 
@@ -44,59 +44,41 @@ SAVE_SECONDS = 20.0  # a killed run loses at most about this much work
 
 @dataclass(eq=False)
 class DatasetRun:
-    """What is known of one data set's classifiers, and what has been found in this run.
+    """State of one data set's classifiers, and results of this run."""
 
-    Attributes
-    ----------
-    study, dataset
-        Where results go.
-    images, contents
-        All images, and what they hold.
-    results
-        The files of each classifier.
-    failures
-        Why images could not be decoded, by row.
-    allow_failures
-        Whether the study is to be left without images that cannot be decoded.
-    status
-        State of each classifier done or left out: "done", "judged again" where other labels were
-        all there was to do, or why not.
-    seconds
-        Time that each network itself took.
-    stages
-        Where the time of each pass went.
-    compiled
-        Reason why a classifier goes uncompiled, where compiling was tried; empty where it does not.
-    kept
-        Where the outputs of each classifier are kept; nothing where nobody asked for them.
-    """
-
+    # study, dataset: location of the results
     study: Path
     dataset: str
+    # images, contents: all images, and their digests
     images: ImageSet
     contents: Contents
-    results: dict[str, Results]
-    failures: dict[int, str]
-    allow_failures: bool = False
+    results: dict[str, Results]  # the files of each classifier
+    failures: dict[int, str]  # reasons why images could not be decoded, by row
+    allow_failures: bool = False  # true to exclude images that cannot be decoded from the study
+    # State of each classifier: "done", "judged again" if only labels had changed, or the reason
+    # against it.
     status: dict[str, str] = field(default_factory=dict[str, str])
+    # Time that each network itself took.
     seconds: dict[str, float] = field(default_factory=dict[str, float])
-    stages: list[Stages] = field(default_factory=list[Stages])
+    stages: list[Stages] = field(default_factory=list[Stages])  # times of each pass
+    # Reason why a classifier stays uncompiled, if compiling was tried; empty if it is compiled.
     compiled: dict[str, str] = field(default_factory=dict[str, str])
-    kept: Mapping[str, KeptLogits] = field(default_factory=dict[str, KeptLogits])
+    # Kept outputs of each classifier; empty if they are not requested.
+    logits: Mapping[str, KeptLogits] = field(default_factory=dict[str, KeptLogits])
 
     def undecodable_images(self) -> Bools:
-        """Which images [N] cannot be decoded."""
+        """Mask of the images [N] that cannot be decoded."""
         mask = np.zeros(len(self.images), dtype=np.bool_)
         mask[list(self.failures)] = True
         return mask
 
     def answered_images(self, name: str) -> Bools:
-        """Which images [N] a classifier has answered, with its outputs where they are to be."""
+        """Mask of the images [N] that a classifier has answered, with kept outputs if requested."""
         done = self.results[name].done
-        return done & self.kept[name].kept_rows if name in self.kept else done
+        return done & self.logits[name].kept_rows if name in self.logits else done
 
     def is_finished(self, architecture: Architecture) -> bool:
-        """Whether a classifier has its one file, after making it where all rows are there."""
+        """Test whether a classifier has its one file, after joining complete parts."""
         result = self.results[architecture.name]
         if not (self.answered_images(architecture.name) | self.undecodable_images()).all():
             return False
@@ -131,10 +113,10 @@ class DatasetRun:
         }
         write_failures(self.study, self.dataset, others | self.named_failures())
 
-    def go_through(
+    def evaluate_images(
         self, loaded: Sequence[Architecture], engine: Engine, bar: Progress
     ) -> tuple[int, Spent]:
-        """Go once through all images that any classifier still needs; count what it took."""
+        """Pass once through all images that any classifier still needs; return count and times."""
         done = np.all([self.answered_images(a.name) for a in loaded], axis=0)
         rows = np.flatnonzero(~done & ~self.undecodable_images())
         waiting: Waiting = {a.name: [] for a in loaded}
@@ -188,14 +170,14 @@ class DatasetRun:
 
     def _take(self, name: str, results: ImageResults, answers: TopFive, waiting: Waiting) -> None:
         """Put a classifier's outputs where they are kept, and its answers to those to be saved."""
-        if name in self.kept and answers.logits is not None:
-            self.kept[name].put(results.rows, results.contents, answers.logits)
+        if name in self.logits and answers.logits is not None:
+            self.logits[name].put(results.rows, results.contents, answers.logits)
             answers = replace(answers, logits=None)
         waiting[name].append((results.rows, results.contents, answers))
 
     def _save(self, waiting: Waiting) -> None:
-        for kept in self.kept.values():
-            kept.flush()
+        for outputs in self.logits.values():
+            outputs.flush()
         for name, parts in waiting.items():
             if parts:
                 rows = np.concatenate([rows for rows, _, _ in parts])
@@ -227,7 +209,7 @@ class DatasetRun:
 
 def evaluate_together(
     runs: Sequence[DatasetRun],
-    known: Sequence[Architecture],
+    architectures: Sequence[Architecture],
     engine: Engine,
     cache: Path | None,
     *,
@@ -235,21 +217,24 @@ def evaluate_together(
 ) -> None:
     """Go through the images of all data sets with all classifiers, in as few passes as fit.
 
-    A classifier that cannot be loaded or has no usable outputs is left out with a warning. What is
-    asked of the engine about a data set is what would be asked if it were the only one.
+    A classifier that cannot be loaded or has no usable outputs is left out with a warning. Each set
+    is evaluated as if it were the only one.
     """
-    todo = [[each for each in known if not run.is_finished(each)] for run in runs]
+    todo = [[each for each in architectures if not run.is_finished(each)] for run in runs]
     missing = sum(
         int((~run.answered_images(each.name)).sum())
         for run, waiting in zip(runs, todo, strict=True)
         for each in waiting
     )
-    rest: Sequence[Architecture] = [a for a in known if any(a in waiting for waiting in todo)]
+    rest: Sequence[Architecture] = [
+        a for a in architectures if any(a in waiting for waiting in todo)
+    ]
     first = True
     what = "classifiers" if len(runs) == 1 else "evaluations"
     with progress_bar(missing, "image", f"of {sum(map(len, todo))} {what}", show=show) as bar:
-        if taken := sum(each.byte_count for run in runs for each in run.kept.values()):
-            bar.say(f"logits: {taken / 1e9:,.2f} GB are kept in {runs[0].study / folder.LOGITS}")
+        if byte_count := sum(each.byte_count for run in runs for each in run.logits.values()):
+            folder = runs[0].study / layout.LOGITS_FOLDER
+            bar.say(f"logits: {byte_count / 1e9:,.2f} GB are kept in {folder}")
         # Each turn takes as many classifiers as fit into memory, over all images.
         while rest:
             begin = time.monotonic()
@@ -264,13 +249,13 @@ def evaluate_together(
                 if not (ready := [each for each in loaded if each.name in names]):
                     continue
                 engine.enter(run.images, [each.name for each in ready])
-                # More passes are to come: decode once and keep the pixels until the run ends.
+                # With more passes to come, decode once and keep the pixels until the run ends.
                 if cache is not None:
                     engine.keep(cache, _preprocessings(waiting))
                 elif rest or not first:
                     _keep_for_this_run(engine, run, waiting, bar, first=first)
                 load = time.monotonic() - begin
-                count, spent = run.go_through(ready, engine, bar)
+                count, spent = run.evaluate_images(ready, engine, bar)
                 total = time.monotonic() - begin
                 stages = Stages.of(len(ready), count, spent, engine.crew, load, total)
                 run.stages.append(stages)
@@ -290,17 +275,17 @@ def open_results(
     dataset: str,
     images: ImageSet,
     contents: Contents,
-    known: Iterable[Architecture],
+    architectures: Iterable[Architecture],
     device: Device,
     *,
     force: bool = False,
 ) -> dict[str, Results]:
-    """The files of every classifier, with what is still true of an earlier run in them.
+    """Open the files of every classifier, with an earlier run's rows that are still valid.
 
-    Where one network goes by two names there is a warning; rows that were made otherwise, also by
-    the device's precision, are refused, unless `force` forgets all earlier ones.
+    One network under two names is warned of; rows that were made otherwise, also by the device's
+    precision, are refused, unless `force` removes all earlier ones.
     """
-    identities = {each.name: identity_of(each, device) for each in known}
+    identities = {each.name: identity_of(each, device) for each in architectures}
     for name, other in same_network(study, dataset, identities).items():
         warnings.warn(
             f"classifiers {other!r} and {name!r} are one network with the same weights; a study of "

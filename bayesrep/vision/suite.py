@@ -10,7 +10,7 @@ A suite is TOML with a table for each data set, by its name in the study:
     images = "imagenet-a.tar.gz"
     among = "imagenet-a"
 
-What stands in a table is what `predict` takes for one data set; paths are relative to the file.
+A table has `predict`'s arguments for one data set; paths are relative to the file.
 """
 
 from pathlib import Path
@@ -19,11 +19,11 @@ from typing import Any
 from bayesrep.errors import PredictionError, did_you_mean, listing, reason
 from bayesrep.files import strict_json
 from bayesrep.files.names import normalize_name
-from bayesrep.vision.among import ALL, BUILT_IN
+from bayesrep.vision.class_subset import ALL_CLASSES, SUBSET_NAMES
+from bayesrep.vision.evaluation_set import ImageSource
 from bayesrep.vision.hub import is_of_hub
-from bayesrep.vision.sets import ImageSource
 
-KEYS = ("images", "labels", "among")
+SUITE_KEYS = ("images", "labels", "among")
 
 
 def read_suite(path: str | Path) -> dict[str, ImageSource]:
@@ -53,23 +53,25 @@ def read_suite(path: str | Path) -> dict[str, ImageSource]:
 def _source(file: Path, dataset: str, table: Any) -> ImageSource:
     if not isinstance(table, dict) or not isinstance(table.get("images"), str):
         raise PredictionError("suite-data-set-without-images", file=file, dataset=dataset)
-    if unknown := [key for key in table if key not in KEYS]:
+    if unknown := [key for key in table if key not in SUITE_KEYS]:
         raise PredictionError(
             "suite-option-unknown",
             file=file,
             dataset=dataset,
             options=listing(unknown, "option"),
-            hint=did_you_mean(unknown[0], KEYS),
-            choices=", ".join(KEYS),
+            hint=did_you_mean(unknown[0], SUITE_KEYS),
+            choices=", ".join(SUITE_KEYS),
         )
     if bad := [key for key, value in table.items() if not isinstance(value, str)]:
         raise PredictionError(
             "suite-option-not-text", file=file, dataset=dataset, options=listing(bad, "option")
         )
-    labels, among = table.get("labels"), table.get("among")
+    labels, subset = table.get("labels"), table.get("among")
     images = table["images"]
     return ImageSource(
         images if is_of_hub(images) else file.parent / images,
         None if labels is None else file.parent / labels,
-        among if among is None or among in (ALL, *BUILT_IN) else file.parent / among,
+        subset
+        if subset is None or subset in (ALL_CLASSES, *SUBSET_NAMES)
+        else file.parent / subset,
     )

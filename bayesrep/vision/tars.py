@@ -1,8 +1,8 @@
-"""Where the files in a tar archive are, read from its headers alone and nothing believed of them.
+"""Files of a tar archive, from its headers alone, which are not trusted.
 
-A header is a block of 512 bytes; sizes that it declares are checked against the archive's before
-anything is read. The forms of POSIX (ustar, pax) and GNU (long names) are known. Folders are passed
-over; sparse files are refused, since their bytes are not where they seem to be.
+A header is a block of 512 bytes; its declared sizes are checked against the archive's before
+anything is read. The forms of POSIX (ustar, pax) and GNU (long names) are supported. Folders are
+passed over; sparse files are refused, since their bytes are not stored as one piece.
 """
 
 import os
@@ -14,18 +14,18 @@ from typing import BinaryIO
 from bayesrep.errors import PredictionError, reason
 from bayesrep.vision.gzipped import unpack_archive
 
-BLOCK = 512
-LONGEST = 2**20  # bytes of the records that lengthen a name; names have some thousands
-MOST_EMPTY = 50_000  # files without a byte
-_FILES = (b"0", b"\0", b"7")
-_FOLDERS = (b"5", b"D", b"V")  # also GNU's, and the name of the whole
+BLOCK_BYTES = 512
+MAX_RECORD_BYTES = 2**20  # bytes of the records that lengthen a name; names have some thousands
+MAX_EMPTY_FILES = 50_000  # files without a byte
+_FILE_KINDS = (b"0", b"\0", b"7")
+_FOLDER_KINDS = (b"5", b"D", b"V")  # also GNU's, and the name of the whole
 _NO_DATA = (b"1", b"2", b"3", b"4", b"5", b"6")  # links, devices, folders: their size is not data's
-_RECORDS = (b"x", b"g", b"L", b"K")
+_RECORD_KINDS = (b"x", b"g", b"L", b"K")
 
 
 @dataclass(frozen=True)
 class Member:
-    """A file in an archive, or a link or device: its name, and where its bytes are."""
+    """A file in an archive, or a link or device: its name, offset and size."""
 
     name: str
     offset: int
@@ -47,19 +47,19 @@ def members(archive: Path) -> Iterator[Member]:
 
 
 def _members(stream: BinaryIO, end: int, archive: Path) -> Iterator[Member]:
-    at, empty, longer = 0, 0, dict[str, str]()
-    while (header := _header_at(stream, at, end, archive)) is not None:
+    offset, empty, longer = 0, 0, dict[str, str]()
+    while (header := _header_at(stream, offset, end, archive)) is not None:
         kind = header[156:157]
-        size = int(longer.pop("size", 0)) or _number(header[124:136], at, archive)
-        begin = at + BLOCK
+        size = int(longer.pop("size", 0)) or _number(header[124:136], offset, archive)
+        begin = offset + BLOCK_BYTES
         empty += not size
-        if empty > MOST_EMPTY:
-            raise PredictionError("tar-of-empty-files", archive=archive, most=MOST_EMPTY)
-        at = begin + (0 if kind in _NO_DATA else -(-size // BLOCK) * BLOCK)
+        if empty > MAX_EMPTY_FILES:
+            raise PredictionError("tar-of-empty-files", archive=archive, most=MAX_EMPTY_FILES)
+        offset = begin + (0 if kind in _NO_DATA else -(-size // BLOCK_BYTES) * BLOCK_BYTES)
         if begin + (0 if kind in _NO_DATA else size) > end:
             raise PredictionError("tar-ends-within-file", archive=archive, at=begin)
-        if kind in _RECORDS:
-            if size > LONGEST:
+        if kind in _RECORD_KINDS:
+            if size > MAX_RECORD_BYTES:
                 raise PredictionError(
                     "tar-name-too-long", archive=archive, byte_count=size, at=begin
                 )
@@ -70,32 +70,32 @@ def _members(stream: BinaryIO, end: int, archive: Path) -> Iterator[Member]:
         if kind == b"S" or any(key.startswith("GNU.sparse") for key in longer):
             raise PredictionError("tar-holds-sparse-file", archive=archive, name=name)
         longer = {}
-        if not (kind in _FOLDERS or name.endswith("/")):
-            yield Member(name, begin, size, kind not in _FILES)
-    _check_end(stream, at, end, archive)
+        if not (kind in _FOLDER_KINDS or name.endswith("/")):
+            yield Member(name, begin, size, kind not in _FILE_KINDS)
+    _check_end(stream, offset, end, archive)
 
 
-def _header_at(stream: BinaryIO, at: int, end: int, archive: Path) -> bytes | None:
-    """The header there, checked by its checksum; None where the archive says it ends."""
-    stream.seek(at)
-    header = stream.read(BLOCK)
-    if len(header) < BLOCK:
+def _header_at(stream: BinaryIO, offset: int, end: int, archive: Path) -> bytes | None:
+    """Read the header at an offset and check its checksum; None at the archive's end mark."""
+    stream.seek(offset)
+    header = stream.read(BLOCK_BYTES)
+    if len(header) < BLOCK_BYTES:
         raise PredictionError("tar-without-end-mark", archive=archive, at=end)
     if not header.strip(b"\0"):
         return None
-    declared = _number(header[148:156], at, archive)
+    declared = _number(header[148:156], offset, archive)
     rest = header[:148] + b" " * 8 + header[156:]
     # Some old programs add up signed bytes.
     if declared != sum(rest) and declared != sum(rest) - 256 * sum(b > 127 for b in rest):
-        raise PredictionError("tar-header-checksum-wrong", archive=archive, at=at)
+        raise PredictionError("tar-header-checksum-wrong", archive=archive, at=offset)
     return header
 
 
-def _check_end(stream: BinaryIO, at: int, end: int, archive: Path) -> None:
-    """Check that nothing follows the mark of the end: joined archives, a header turned to zeros."""
-    stream.seek(at)
-    if stream.read(LONGEST).strip(b"\0"):
-        raise PredictionError("tar-goes-on-behind-end", archive=archive, at=at, byte_count=end)
+def _check_end(stream: BinaryIO, offset: int, end: int, archive: Path) -> None:
+    """Check that nothing follows the end mark: joined archives, a header turned to zeros."""
+    stream.seek(offset)
+    if stream.read(MAX_RECORD_BYTES).strip(b"\0"):
+        raise PredictionError("tar-goes-on-behind-end", archive=archive, at=offset, byte_count=end)
 
 
 def _name(header: bytes) -> str:
@@ -108,13 +108,13 @@ def _text(field: bytes) -> str:
     return field.split(b"\0")[0].decode("utf-8", "surrogateescape")
 
 
-def _number(field: bytes, at: int, archive: Path) -> int:
+def _number(field: bytes, offset: int, archive: Path) -> int:
     """Read a number in octal digits or, where it is large, as GNU's tar writes it, in bytes."""
     if field[0] == 0x80:
         return int.from_bytes(field[1:], "big")
     digits = field.split(b"\0")[0].strip()
     if digits.strip(b"01234567"):
-        raise PredictionError("tar-header-without-number", archive=archive, at=at)
+        raise PredictionError("tar-header-without-number", archive=archive, at=offset)
     return int(digits or b"0", 8)
 
 

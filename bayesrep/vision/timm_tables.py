@@ -7,8 +7,8 @@ import polars as pl
 
 from bayesrep.vision.networks import outline_network
 from bayesrep.vision.pixels import Preprocessing
+from bayesrep.vision.prediction_store import read_facts
 from bayesrep.vision.reports import Report
-from bayesrep.vision.results import read_facts
 
 LONGEST_TEXT = 1_000  # characters of a preprocessing; Python is not asked to parse more
 LARGEST_CROP = 100  # timm's are about 1
@@ -56,8 +56,8 @@ def _both_ways(name: str, right: float | None) -> dict[str, str]:
     """An accuracy and its error, in percent."""
     if right is None:
         return {name: "", f"{name}_err": ""}
-    shown = f"{100 * right:.3f}"
-    return {name: shown, f"{name}_err": f"{100 - float(shown):.3f}"}
+    description = f"{100 * right:.3f}"
+    return {name: description, f"{name}_err": f"{100 - float(description):.3f}"}
 
 
 def _describe_preprocessing(text: str) -> dict[str, str]:
@@ -68,10 +68,10 @@ def _describe_preprocessing(text: str) -> dict[str, str]:
             "crop_pct": float() | int() as crop,
             "interpolation": str(interpolation),
         } if 0 < crop < LARGEST_CROP:
-            shown = str(height), f"{crop:.3f}", interpolation
+            description = str(height), f"{crop:.3f}", interpolation
         case _:
-            shown = "", "", ""
-    return dict(zip(("img_size", "crop_pct", "interpolation"), shown, strict=True))
+            description = "", "", ""
+    return dict(zip(("img_size", "crop_pct", "interpolation"), description, strict=True))
 
 
 def _read_arguments(text: str) -> dict[str | None, object]:
@@ -88,6 +88,6 @@ def _read_arguments(text: str) -> dict[str | None, object]:
 
 
 def _count_parameters(full_name: str) -> int | None:
-    """How many parameters a classifier has, without any memory for them; None where unknown."""
+    """Count a classifier's parameters, without any memory for them; None if unknown."""
     module = outline_network(full_name)
     return None if module is None else sum(each.numel() for each in module.parameters())

@@ -10,14 +10,14 @@ import math
 from typing import Any
 
 from bayesrep.errors import PredictionError, Violation
-from bayesrep.studies.imagenet import CLASSES
-from bayesrep.vision.imports import load_timm
+from bayesrep.studies.imagenet import N_CLASSES
+from bayesrep.vision.torch_loading import load_timm
 
 PREFIX = "torchvision/"
 
 
 def is_torchvision(name: str) -> bool:
-    """Whether a name is one of torchvision's."""
+    """Test whether a name is one of torchvision's."""
     return name.startswith(PREFIX)
 
 
@@ -40,11 +40,11 @@ def explain_unknown_name(name: str) -> Violation | None:
     names = [each.removeprefix(PREFIX) for each in known_names()]
     if base in names:
         return None
-    near = difflib.get_close_matches(base, names, n=1)
-    if not near:
+    nearest = difflib.get_close_matches(base, names, n=1)
+    if not nearest:
         return Violation("classifier-unknown-to-torchvision", classifier=name)
     return Violation(
-        "classifier-near-one-of-torchvision", classifier=name, nearest=PREFIX + near[0]
+        "classifier-near-one-of-torchvision", classifier=name, nearest=PREFIX + nearest[0]
     )
 
 
@@ -57,22 +57,22 @@ def weights_of(name: str) -> Any:
             "unknown-torchvision-weights", classifier=name, choices=", ".join(every.__members__)
         )
     weights = every[tag] if tag else every.DEFAULT
-    if len(weights.meta["categories"]) != CLASSES:
+    if len(weights.meta["categories"]) != N_CLASSES:
         raise PredictionError("torchvision-head-not-imagenet", classifier=name)
     return weights
 
 
 def data_config(weights: Any) -> dict[str, Any]:
-    """What images go through, in the terms of timm's data configuration."""
-    asked = weights.transforms()
-    (size,), (resized,) = asked.crop_size, asked.resize_size
+    """Describe the preprocessing of images, in the terms of timm's data configuration."""
+    transforms = weights.transforms()
+    (size,), (resized,) = transforms.crop_size, transforms.resize_size
     return {
         "input_size": (3, size, size),
         "crop_pct": _crop_pct(size, resized),
         "crop_mode": "center",
-        "interpolation": asked.interpolation.value,
-        "mean": tuple(asked.mean),
-        "std": tuple(asked.std),
+        "interpolation": transforms.interpolation.value,
+        "mean": tuple(transforms.mean),
+        "std": tuple(transforms.std),
     }
 
 
@@ -82,7 +82,7 @@ def _crop_pct(size: int, resized: int) -> float:
     return ratio if math.floor(size / ratio) == resized else math.nextafter(ratio, 0)
 
 
-def build(full_name: str, classes: int = CLASSES) -> Any:
+def build(full_name: str, classes: int = N_CLASSES) -> Any:
     """A network without trained weights, as its published weights fit it but for its outputs."""
     base = full_name.removeprefix(PREFIX).split(".")[0]
     options: dict[str, Any] = {}

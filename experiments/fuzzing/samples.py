@@ -404,7 +404,7 @@ def prior_files() -> Files:
 def run_files() -> Files:
     """The folder of a finished `bayesrep run`, of fewer words than a real one."""
     from bayesrep.commands.run import RECORD_TYPES, STAGE_FILES
-    from bayesrep.files.seals import digest_value, seal_files
+    from bayesrep.files.digests import digest_value, seal_files
 
     parts = {
         name: place if "." in place else f"{place}/part" for name, place in STAGE_FILES.items()

@@ -228,7 +228,7 @@ def _exported(root: Path) -> Any:
     if file.stem == "mturk":
         columns = raw_answers.Columns(image="Input.image*", answer="Answer.image*")
     read = raw_answers.read_raw(file.stem, file, columns)
-    words = {"yes": ("yes", "on"), "no": ("no", raw_answers.EMPTY), "maybe": ()}
+    words = {"yes": ("yes", "on"), "no": ("no", raw_answers.EMPTY_ANSWER), "maybe": ()}
     decided = raw_answers.decide(read, **words, maybe_is=None, seed=0)
     return raw_answers.describe_answers(decided.with_columns(dataset=pl.lit("v1")))
 

@@ -37,7 +37,7 @@ def _watch(event: str, arguments: tuple[Any, ...]) -> None:
     if event in STARTS and watching:
         words = [str(word) for word in arguments[1]] if len(arguments) > 1 else []
         # The one process of ours, which tries binary files before we read them.
-        if not (event == "subprocess.Popen" and "bayesrep.files.trial" in "".join(words[2:4])):
+        if not (event == "subprocess.Popen" and "bayesrep.files.sandbox" in "".join(words[2:4])):
             started.append(f"{event} {words or arguments}"[:200])
 
 

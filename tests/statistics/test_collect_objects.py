@@ -8,7 +8,7 @@ import pytest
 from refusals import check, refusal
 
 from bayesrep.cli import main
-from bayesrep.collect.objects import most_probable
+from bayesrep.collect.object_consensus import most_probable
 from bayesrep.protocols import (
     compare_labels_with_people,
     compare_predictions_with_people,

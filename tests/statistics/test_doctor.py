@@ -1,7 +1,7 @@
 """What data allow to say: sound studies do not look cut."""
 
 from bayesrep import simulate_study
-from bayesrep.studies.allows import looks_cut
+from bayesrep.studies.capabilities import looks_cut
 
 
 def test_sound_studies_do_not_look_cut():

@@ -35,10 +35,10 @@ def test_truth_is_the_population_value(name, process):
 @pytest.mark.parametrize("name", ["spike", "u-shaped", "pool", "waves"])
 def test_adjusted_truth_is_the_replications_curve_on_the_reference(name):
     """Σ over reference-like images of the curve, by simulation; false alarm rate 1e-6 a value."""
-    from bayesrep.studies.populations import PROCESSES, make_world
+    from bayesrep.studies.populations import PROCESS_OF_NAME, make_world
 
     scenario = find_scenario(name)
-    world = make_world(PROCESSES[scenario.process or "outside"], scenario, 3, 36)
+    world = make_world(PROCESS_OF_NAME[scenario.process or "outside"], scenario, 3, 36)
     s = world.draw(np.random.default_rng(0), "reference", MANY, 36)
     for (a, b), truth in zip(
         world.curves["replication"], world.truth.adjusted_accuracy, strict=True
@@ -85,9 +85,9 @@ def test_matched_images_measure_as_the_reference_and_are_worse():
 
     The nodes' density has the moments of the images drawn; false alarm rate 1e-6 each.
     """
-    from bayesrep.studies.populations import PROCESSES, make_world
+    from bayesrep.studies.populations import PROCESS_OF_NAME, make_world
 
-    world = make_world(PROCESSES["outside"], find_scenario("pool"), 1, 10)
+    world = make_world(PROCESS_OF_NAME["outside"], find_scenario("pool"), 1, 10)
     means = world.truth.mean_selection_frequency
     assert means["replication"] < means["reference"] - 0.005
     s, weight = world.frequencies["replication"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayesrep import simulate_study
-from bayesrep.studies import rules
+from bayesrep.studies import validation
 from bayesrep.studies.scenarios import SCENARIOS
 
 
@@ -32,4 +32,4 @@ def test_no_simulated_study_is_taken_for_percentages():
         annotators = (most // 2, most) if ragged else most
         given = {"images": images, "annotators": annotators, "classifiers": 1}
         for data in simulate_study(seed=seed, scenario=scenario, **given).datasets.values():
-            assert [*rules.value_violations("", data.selected, data.shown)] == [], scenario
+            assert [*validation.value_violations("", data.selected, data.shown)] == [], scenario

@@ -7,7 +7,7 @@ import bayesrep
 from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared
 from bayesrep.commands.output import emit, new_file, write_csv
-from bayesrep.studies.words import words_of
+from bayesrep.studies.vocabulary import words_of
 
 EXAMPLE = "my-study"
 

@@ -29,10 +29,10 @@ def source_name(text: str) -> str:
 
 
 def add(parser: ArgumentParser) -> None:
-    from bayesrep.sources.raw_answers import MAYBE_RULES, SOURCES
+    from bayesrep.sources.raw_answers import MAYBE_RULES, RAW_SOURCES
 
     option = parser.add_argument
-    sources = tuple(SOURCES)
+    sources = tuple(RAW_SOURCES)
     option("source", choices=sources, type=source_name, metavar="SOURCE", help=", ".join(sources))
     option("files", type=named_file, nargs="+", metavar="NAME=FILE", help="data set and its file")
     option("--out", type=Path, required=True, metavar="FILE", help="CSV or Parquet")
@@ -59,10 +59,10 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     import polars as pl
 
-    from bayesrep.files.copies import refuse_copies
+    from bayesrep.files.duplicate_files import refuse_copies
     from bayesrep.files.tables import read_only
     from bayesrep.report.answers_text import answers_text
-    from bayesrep.sources import labelled, raw_answers
+    from bayesrep.sources import label_questions, raw_answers
     from bayesrep.studies.worker_answers import code_workers
 
     out, counts, separator = arguments.out, arguments.counts, arguments.separator
@@ -82,10 +82,10 @@ def run(arguments: Namespace) -> int:
     own, answers, left_out = None, raw_table, dict[str, int]()
     if arguments.labels:
         labels = read_only(arguments.labels, ("dataset", "image", "label")).frame
-        own = labelled.own_labels(raw_table, labels, str(arguments.labels), separator)
+        own = label_questions.own_labels(raw_table, labels, str(arguments.labels), separator)
         answers, left_out = own.answers, dict(own.left_out)
     elif separator is not None:
-        answers = labelled.ask_each(raw_table, separator)
+        answers = label_questions.ask_each(raw_table, separator)
 
     def decide(table: pl.DataFrame) -> pl.DataFrame:
         words = {name: getattr(arguments, name) for name in ("yes", "no", "maybe")}
@@ -98,9 +98,9 @@ def run(arguments: Namespace) -> int:
     of_labels = None
     if counts is not None:
         if separator is None:
-            of_labels = labelled.count_labels(decide(raw_table))
+            of_labels = label_questions.count_labels(decide(raw_table))
         else:
-            of_labels = labelled.count_choices(raw_table, separator)
+            of_labels = label_questions.count_choices(raw_table, separator)
         of_labels = of_labels if own is None else own.mark(of_labels)
     if not arguments.keep_workers:
         decided = code_workers(decided)

@@ -10,7 +10,7 @@ from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, read_fitted
 from bayesrep.commands.output import emit_table, new_table
 from bayesrep.errors import OptionError, StudyError
-from bayesrep.studies.words import IMAGES, named_words, words_of
+from bayesrep.studies.vocabulary import IMAGE_WORDS, named_words, words_of
 
 EXAMPLE = "my-study posterior.nc"
 
@@ -44,7 +44,7 @@ def run(arguments: Namespace) -> int:
         new_table(arguments)
         table = _remeasure_each(arguments, seed)
         folder = arguments.study.is_dir()
-        words = named_words(StudyFolder(arguments.study).provenance) if folder else IMAGES
+        words = named_words(StudyFolder(arguments.study).provenance) if folder else IMAGE_WORDS
         return emit_table(arguments, table, remeasured_table(table, words))
     if arguments.selection is not None or arguments.answers is not None:
         raise OptionError("counts-options-with-fit")
@@ -81,7 +81,7 @@ def _counts(path: Path, rule: str | None) -> Iterator[tuple[str, tuple[Any, Any,
     from bayesrep.files.tables import read_only, require
     from bayesrep.files.values import texts, whole_numbers
     from bayesrep.studies.attempts import of_table
-    from bayesrep.studies.columns import COLUMNS, in_our_words
+    from bayesrep.studies.column_aliases import COLUMN_ALIASES, in_our_words
     from bayesrep.studies.selection import Selection
 
     if path.is_dir():
@@ -92,7 +92,7 @@ def _counts(path: Path, rule: str | None) -> Iterator[tuple[str, tuple[Any, Any,
         return
     stated_rule = None if rule is None else Selection.parse(rule)
     own = ("dataset", "image", "classifier", "selected", "shown", "correct", "attempts")
-    sheet = read_only(path, (*own, *COLUMNS))
+    sheet = read_only(path, (*own, *COLUMN_ALIASES))
     table, place, columns = sheet.frame, sheet.place, set(sheet.frame.columns)
     if {"solved", "correct"} & columns and not {"selected", "shown"} & columns:
         for each in of_table(table, place, dataset=path.stem):

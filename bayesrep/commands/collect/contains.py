@@ -48,7 +48,7 @@ def run(arguments: Namespace) -> int:
     import polars as pl
 
     from bayesrep import collect
-    from bayesrep.collect.pictures import labelled_images
+    from bayesrep.collect.image_folders import labelled_images
     from bayesrep.files.tables import read_only
     from bayesrep.report.collect_text import tasks_text
 

@@ -34,9 +34,9 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep import collect
-    from bayesrep.collect.reading import count_selections
+    from bayesrep.collect.responses import count_selections
     from bayesrep.report.collect_text import shortlist_text
-    from bayesrep.sources.collected import read_label_table, read_wnids
+    from bayesrep.sources.collection_tables import read_label_table, read_wnids
 
     for path in (arguments.out, arguments.fates):
         if path is not None:

@@ -48,7 +48,7 @@ def run(arguments: Namespace) -> int:
 
     from bayesrep.lab import match_images, next_answers, remaining_gap
     from bayesrep.report.collect_text import matching_text
-    from bayesrep.sources.collected import read_candidates
+    from bayesrep.sources.collection_tables import read_candidates
 
     new_table_file(arguments.out, arguments)
     if (arguments.images is None) == (arguments.per_class is None):

@@ -49,8 +49,8 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep import collect
-    from bayesrep.collect.fates import with_clear
-    from bayesrep.collect.objects import keep_sane
+    from bayesrep.collect.image_outcomes import with_clear
+    from bayesrep.collect.object_consensus import keep_sane
     from bayesrep.report.collect_text import fates_text, objects_text
 
     for path in (arguments.out, arguments.sets):
@@ -65,7 +65,11 @@ def run(arguments: Namespace) -> int:
     if fates is not None:
         every = with_clear(table, fates)
         table, outcome_text = every.table, f"{fates_text(every)}\n"
-        facts["images"] = {**every.fates, "classified": every.asked, "clear_taken": every.clear}
+        facts["images"] = {
+            **every.fates,
+            "classified": every.classified,
+            "clear_taken": every.clear,
+        }
     write_table(table, arguments.out)
     if arguments.sets is not None:
         write_table(table.filter("names").select("dataset", "image", "label"), arguments.sets)
@@ -78,9 +82,9 @@ def _read_objects(arguments: Namespace) -> tuple[Any, Any]:
     """Read the chosen objects, and the outcome of every image where that is given."""
     import polars as pl
 
-    from bayesrep.collect.fates import label_fates
-    from bayesrep.sources.classify_frame import DATASET, read_classify_frame, read_fates_frame
-    from bayesrep.sources.collected import read_fates, read_object_answers
+    from bayesrep.collect.image_outcomes import label_fates
+    from bayesrep.sources.classify_frame import DATASET_NAME, read_classify_frame, read_fates_frame
+    from bayesrep.sources.collection_tables import read_fates, read_object_answers
     from bayesrep.studies.answers import read_predictions
 
     published, file = arguments.table.suffix.lower() == ".pkl", arguments.fates
@@ -92,7 +96,7 @@ def _read_objects(arguments: Namespace) -> tuple[Any, Any]:
     if arguments.study is not None:
         datasets = (arguments.dataset or "reference",)
         (predictions,) = read_predictions(arguments.study, datasets, ranks=1)
-    dataset_name = DATASET if predictions is None else predictions.dataset
+    dataset_name = DATASET_NAME if predictions is None else predictions.dataset
     dataset = arguments.dataset or dataset_name
     answers = (
         read_classify_frame(arguments.table, dataset)

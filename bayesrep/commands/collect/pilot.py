@@ -33,12 +33,14 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep import collect
-    from bayesrep.collect import pilot
+    from bayesrep.collect import simulated_workers
 
     new_folder(arguments.out, arguments)
-    people = pilot.Respondents(**given_options(arguments, pilot.Respondents))
-    answers = pilot.answer(collect.read_collection(arguments.collection), people)
-    pilot.write_pilot(arguments.out, answers)
+    people = simulated_workers.Respondents(
+        **given_options(arguments, simulated_workers.Respondents)
+    )
+    answers = simulated_workers.answer(collect.read_collection(arguments.collection), people)
+    simulated_workers.write_pilot(arguments.out, answers)
     done = sum(len(each["answers"]) for each in answers)
     facts = {"people": len(answers), "assignments": done, "out": str(arguments.out)}
     text = (

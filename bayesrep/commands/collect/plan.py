@@ -17,7 +17,7 @@ from bayesrep.commands.options import (
 )
 from bayesrep.commands.output import DONE_STATUS, FINDING_STATUS, describe_kept_work, emit, say
 from bayesrep.errors import OptionError
-from bayesrep.studies.words import IMAGES
+from bayesrep.studies.vocabulary import IMAGE_WORDS
 
 EXAMPLE = "--pilot my-pilot --width 2 --cost-answer 0.03 --cost-image 0.1"
 
@@ -110,7 +110,7 @@ def run(arguments: Namespace) -> int:
     if arguments.batch is None:
         options = given_options(arguments, possible_answers)
         possible_answers(prices, width=common["width"], limits=limits, **options)
-    words, heading = IMAGES, f"Populations: {arguments.prior}, published."
+    words, heading = IMAGE_WORDS, f"Populations: {arguments.prior}, published."
     if arguments.pilot is None:
         worlds = [published_world(arguments.prior, MIN_CLASSIFIERS)]
     else:

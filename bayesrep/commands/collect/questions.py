@@ -47,8 +47,8 @@ def gather_questions(arguments: Namespace) -> Any:
     """The images and labels of the table, with the folders' pictures, or all of the folders."""
     import polars as pl
 
-    from bayesrep.collect.pictures import find_pictures, labelled_images
-    from bayesrep.sources.collected import read_questions
+    from bayesrep.collect.image_folders import find_pictures, labelled_images
+    from bayesrep.sources.collection_tables import read_questions
 
     base = arguments.address and arguments.address.rstrip("/")
     parts = [

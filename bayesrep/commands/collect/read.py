@@ -45,7 +45,7 @@ def run(arguments: Namespace) -> int:
 
     from bayesrep import collect
     from bayesrep.answers.quality import RuleInputs, clean_answers
-    from bayesrep.collect.reading import count_selections
+    from bayesrep.collect.responses import count_selections
     from bayesrep.report.answers_text import cleaned_text
     from bayesrep.report.collect_text import read_text
     from bayesrep.sources.assignments import read_assignments

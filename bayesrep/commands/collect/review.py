@@ -46,10 +46,10 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.collect.review import judge_by_sets, review, right_labels
+    from bayesrep.collect.prediction_review import judge_by_sets, review, right_labels
     from bayesrep.protocols import read_humans, read_label_sets
     from bayesrep.report.table_format import rows_table
-    from bayesrep.sources.collected import read_judgements
+    from bayesrep.sources.collection_tables import read_judgements
     from bayesrep.studies.answers import read_predictions
 
     for path in (arguments.out, arguments.sets):

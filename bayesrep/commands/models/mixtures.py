@@ -8,7 +8,7 @@ from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, ends, given_options, keep_compiled
 from bayesrep.commands.output import emit_table, new_table
 from bayesrep.errors import EstimateWarning
-from bayesrep.studies.words import words_of
+from bayesrep.studies.vocabulary import words_of
 
 EXAMPLE = "my-study --components 1:4"
 

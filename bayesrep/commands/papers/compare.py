@@ -18,7 +18,7 @@ from bayesrep.commands.options import (
 )
 from bayesrep.commands.output import emit_table, new_table
 from bayesrep.errors import OptionError
-from bayesrep.studies.words import named_words
+from bayesrep.studies.vocabulary import named_words
 
 EXAMPLE = "my-study"
 

@@ -58,7 +58,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.lab import explore
     from bayesrep.report.lab_page import write_lab
     from bayesrep.report.plan_text import lab_text
-    from bayesrep.studies.words import IMAGES, words_of
+    from bayesrep.studies.vocabulary import IMAGE_WORDS, words_of
 
     new_table(arguments)
     if arguments.out is not None:
@@ -74,7 +74,7 @@ def run(arguments: Namespace) -> int:
         "pool_mean": pool.mean,
         "out": None if arguments.out is None else str(arguments.out),
     }
-    words = IMAGES if study is None else words_of(study)
+    words = IMAGE_WORDS if study is None else words_of(study)
     if arguments.out is not None:
         write_lab(arguments.out, reference, pool, table.to_dicts(), words)
     text = lab_text(table, reference.mean, pool.mean, arguments.out, words)

@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from bayesrep.commands import shapes
 from bayesrep.commands.options import add_datasets, add_protocol, add_shared, given_options
 from bayesrep.commands.output import emit_table, new_table
-from bayesrep.studies.words import named_words
+from bayesrep.studies.vocabulary import named_words
 
 EXAMPLE = "my-study"
 

@@ -10,7 +10,7 @@ from bayesrep.commands import shapes
 from bayesrep.commands.options import add_protocol, add_shared, given_options, refuse_foreign
 from bayesrep.commands.output import emit_table, new_table, report_missing_arguments
 from bayesrep.errors import StudyError
-from bayesrep.studies.words import named_words
+from bayesrep.studies.vocabulary import named_words
 
 EXAMPLE = "my-study --labels real.json"
 

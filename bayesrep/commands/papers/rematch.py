@@ -8,7 +8,7 @@ from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, given_options
 from bayesrep.commands.output import emit, new_table, write_csv
 from bayesrep.errors import OptionError
-from bayesrep.studies.words import words_of
+from bayesrep.studies.vocabulary import words_of
 
 EXAMPLE = "my-study --images 2000"
 

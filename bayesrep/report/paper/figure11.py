@@ -17,7 +17,7 @@ from bayesrep.report.methods import label_of
 from bayesrep.report.paper.helpers import line_at_truth
 from bayesrep.report.paper.study_facts import StudyFacts
 from bayesrep.report.style import Color, legend_below, panels
-from bayesrep.studies.words import VOCABULARIES, Words
+from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
 
 
 def numbers(facts: StudyFacts, *, bootstrap: int = PAPER_REPLICATES) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def numbers(facts: StudyFacts, *, bootstrap: int = PAPER_REPLICATES) -> dict[str
     }
 
 
-def draw(data: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
+def draw(data: dict[str, Any], words: Words = VOCABULARY_OF_NAME["images"]) -> Any:
     """The gap as a line of points over its shaded interval."""
     figure, (axes,) = panels(1)
     n = data["annotators"]

@@ -15,7 +15,7 @@ from bayesrep.errors import StudyError
 from bayesrep.estimators.annotators import compare_annotators, linearity
 from bayesrep.report.paper.study_facts import StudyFacts
 from bayesrep.report.style import Color, legend_below, panels
-from bayesrep.studies.words import VOCABULARIES, Words
+from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
 
 MIN_ANNOTATORS = 2
 N_CLASSIFIERS = 10
@@ -76,7 +76,7 @@ def _line(annotators: Any, naive: Any, jackknife: float, truth: float | None) ->
     }
 
 
-def draw(data: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
+def draw(data: dict[str, Any], words: Words = VOCABULARY_OF_NAME["images"]) -> Any:
     """A line of points for each classifier, running to the left into 1/n' = 0."""
     figure, (axes,) = panels(1)
     inverse = 1 / np.array(data["annotators"])

@@ -21,7 +21,7 @@ from bayesrep.report.paper.helpers import (
 )
 from bayesrep.report.paper.study_facts import StudyFacts
 from bayesrep.report.style import accuracy_axes, interval_points, legend_below, panels, shades
-from bayesrep.studies.words import VOCABULARIES, Words
+from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
 
 COMPARED_METHODS = ("em-spline", "naive")
 ANNOTATOR_QUARTERS = (1, 2, 3, 4)
@@ -56,7 +56,7 @@ def numbers(
     return {**facts.accuracies(), "bootstrap": bootstrap, "methods": rows}
 
 
-def draw(data: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
+def draw(data: dict[str, Any], words: Words = VOCABULARY_OF_NAME["images"]) -> Any:
     """(a) and (b): accuracies by method; (c): mean gap against the number of annotators."""
     figure, axes = panels(3)
     x = np.array(data["reference_accuracy"])

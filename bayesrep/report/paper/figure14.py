@@ -21,7 +21,7 @@ from bayesrep.report.style import (
     panels,
     shades,
 )
-from bayesrep.studies.words import VOCABULARIES, Words
+from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
 
 COMPONENT_COUNTS = (1, 2, 3, 4, 5, 6)
 
@@ -50,7 +50,7 @@ def numbers(
     }
 
 
-def draw(data: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
+def draw(data: dict[str, Any], words: Words = VOCABULARY_OF_NAME["images"]) -> Any:
     """(a) accuracies for every K; (b) mean gap and (c) slope against K > 1."""
     figure, (scatter, gaps, slopes) = panels(3)
     x = np.array(data["reference_accuracy"])

@@ -12,7 +12,7 @@ import numpy as np
 from bayesrep.estimators.naive import at_every_count, thinned_counts
 from bayesrep.report.paper.study_facts import StudyFacts
 from bayesrep.report.style import Color, panels
-from bayesrep.studies.words import VOCABULARIES, Words
+from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
 
 ROLE_COLORS = {"reference": Color.BLUE, "replication": Color.RED}
 MIN_COUNT_SHARE = 0.001  # where the drawn range begins
@@ -39,7 +39,7 @@ def numbers(study_facts: StudyFacts) -> dict[str, Any]:
     return facts
 
 
-def draw(data: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
+def draw(data: dict[str, Any], words: Words = VOCABULARY_OF_NAME["images"]) -> Any:
     """Both histograms over each other, with lines at the means."""
     figure, (axes,) = panels(1)
     n = data["annotators"]

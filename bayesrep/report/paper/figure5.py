@@ -20,7 +20,7 @@ from bayesrep.estimators.naive import (
 from bayesrep.report.paper.helpers import mark_truth
 from bayesrep.report.paper.study_facts import StudyFacts
 from bayesrep.report.style import accuracy_axes, legend_below, panels, shades
-from bayesrep.studies.words import VOCABULARIES, Words
+from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
 
 MIN_POINT_IMAGES = 20  # a point of (b) with fewer, in expectation, is noise and is not drawn
 
@@ -62,7 +62,7 @@ def _series(facts: StudyFacts, annotators: int, column: int) -> dict[str, Any]:
     }
 
 
-def draw(data: dict[str, Any], words: Words = VOCABULARIES["images"]) -> Any:
+def draw(data: dict[str, Any], words: Words = VOCABULARY_OF_NAME["images"]) -> Any:
     """Three panels, a shade for each n'."""
     figure, (density, curve, scatter) = panels(3)
     reference = np.array(data["reference_accuracy"])

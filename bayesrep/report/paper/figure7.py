@@ -15,7 +15,7 @@ from scipy.stats import beta
 from bayesrep.estimators.mixtures import complete_cells, fit_mixtures, log_shares
 from bayesrep.report.paper.study_facts import StudyFacts
 from bayesrep.report.style import Color, legend_below, panels
-from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import Floats
 
 FIGURE_COMPONENTS = 3

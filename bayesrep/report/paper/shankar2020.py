@@ -14,7 +14,7 @@ from bayesrep.protocols.multi_label import multilabel
 from bayesrep.protocols.subsets import class_subsets
 from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.predictions import Predictions
-from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.validation import REQUIRED_ROLES
 
 LEAST_CLASSIFIERS = 3  # classifiers, for a line with its band
 OBJECTS_SUBSET = "objects"

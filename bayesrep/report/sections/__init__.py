@@ -26,7 +26,7 @@ from bayesrep.report.sections.section import Block, Section, Source, point_estim
 from bayesrep.report.sections.trust import Trust
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import words_of
+from bayesrep.studies.vocabulary import words_of
 
 SECTION_TYPES: Sequence[type[Section]] = (
     Answer,

@@ -25,7 +25,7 @@ from bayesrep.report.sections.section import (
     slider,
 )
 from bayesrep.report.table_format import percent
-from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import Floats
 
 DIAGNOSTIC_COLUMNS = (

@@ -11,9 +11,9 @@ from bayesrep.estimators import classifier_table
 from bayesrep.report.answer import Estimate
 from bayesrep.report.sections.section import Source, limits, numbers
 from bayesrep.report.table_format import percent
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import Words, words_of
+from bayesrep.studies.validation import REQUIRED_ROLES
+from bayesrep.studies.vocabulary import Words, words_of
 from bayesrep.summary.tables import accuracies
 from bayesrep.types import Floats
 

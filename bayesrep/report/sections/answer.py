@@ -29,7 +29,7 @@ from bayesrep.report.sections.section import Block, Section, Source, figure_sour
 from bayesrep.report.table_format import percent
 from bayesrep.report.vega import Css
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import Words
+from bayesrep.studies.vocabulary import Words
 from bayesrep.summary.tables import gaps
 
 COMPARE_TEXT = "Compare at the same selection frequency"

@@ -12,7 +12,7 @@ from bayesrep.report.figure import Figure, Reading
 from bayesrep.report.sections.section import Block, Section, Source, numbers, select_place, slider
 from bayesrep.report.table_format import percent
 from bayesrep.report.vega import Css
-from bayesrep.studies.words import Words
+from bayesrep.studies.vocabulary import Words
 from bayesrep.types import Floats
 
 CURVE_COLORS = {"reference": Css.POSTERIOR, "candidates": Css.SOFT, "replication": Css.RAW}

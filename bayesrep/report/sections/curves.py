@@ -26,7 +26,7 @@ from bayesrep.report.sections.section import (
 )
 from bayesrep.report.vega import Css
 from bayesrep.studies.study import AnnotatedSet, Study
-from bayesrep.studies.words import Words
+from bayesrep.studies.vocabulary import Words
 from bayesrep.types import Floats, Ints
 
 S_COARSE = np.linspace(0, 1, 41)

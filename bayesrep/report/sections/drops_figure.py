@@ -18,7 +18,7 @@ from bayesrep.report.sections.accuracy_estimates import AccuracyEstimates, class
 from bayesrep.report.sections.section import limits
 from bayesrep.report.table_format import percent
 from bayesrep.report.vega import Css
-from bayesrep.studies.words import Words
+from bayesrep.studies.vocabulary import Words
 from bayesrep.types import Floats
 
 

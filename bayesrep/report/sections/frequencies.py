@@ -23,7 +23,7 @@ from bayesrep.report.sections.section import (
 from bayesrep.report.table_format import percent
 from bayesrep.report.vega import Css
 from bayesrep.studies.study import AnnotatedSet, Study
-from bayesrep.studies.words import Words
+from bayesrep.studies.vocabulary import Words
 from bayesrep.summary.remeasured import kept_factor
 from bayesrep.types import Floats, Ints
 

@@ -17,7 +17,7 @@ from bayesrep.report.people_figures import top1_accuracy
 from bayesrep.report.sections.section import Block, Section, Source, Table
 from bayesrep.report.table_format import ends, percent
 from bayesrep.report.vega import Css
-from bayesrep.studies.words import Words
+from bayesrep.studies.vocabulary import Words
 
 PART_TITLES = {
     "one object: right by the own label": Css.INK,

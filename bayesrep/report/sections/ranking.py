@@ -16,7 +16,7 @@ from bayesrep.report.figure import Figure, Reading, beside, on_paper
 from bayesrep.report.sections.section import Block, Section, Source, chooser, numbers
 from bayesrep.report.vega import Css
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import Words
+from bayesrep.studies.vocabulary import Words
 from bayesrep.types import Floats, Ints
 
 NEAR_CLASSIFIERS = 10  # classifiers that one is compared with

@@ -23,7 +23,7 @@ from bayesrep.report.gallery import Pictures
 from bayesrep.report.vega import Spec
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import IMAGES, Words, words_of
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words, words_of
 from bayesrep.types import Floats
 
 PAGE_DRAWS = 200  # of the posterior, for bands
@@ -144,7 +144,7 @@ class Section(ABC):
     """
 
     missing: str = ""
-    words: Words = IMAGES
+    words: Words = IMAGE_WORDS
 
     id: ClassVar[str]
     short: ClassVar[str]

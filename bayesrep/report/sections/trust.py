@@ -22,7 +22,7 @@ from bayesrep.report.sections.trust_figures import (
     dependence_figure,
     energy_figure,
 )
-from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.validation import REQUIRED_ROLES
 
 BADGE_TEXT = {
     "yes": ("verdict-yes", "Yes, if {assumption}. Every check is fine."),

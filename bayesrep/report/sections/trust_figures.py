@@ -15,7 +15,7 @@ from bayesrep.report.figure import Figure, on_paper
 from bayesrep.report.sections.section import rows_of
 from bayesrep.report.vega import Css
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import Words, words_of
+from bayesrep.studies.vocabulary import Words, words_of
 from bayesrep.types import Floats
 
 RANK_BINS = 20

@@ -1,4 +1,4 @@
-"""What logs say of two data sets: which items each model solves, and what judges say of them."""
+"""Evidence of logs on two data sets: items that each model solves, and judges' verdicts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from functools import cached_property
 import polars as pl
 
 from bayesrep.errors import OptionError, StudyError, listing
-from bayesrep.sources.evals import joined
+from bayesrep.sources.evals import match_items
 from bayesrep.sources.evals.records import UNSCORED_SCORE, Log, LogChoices
-from bayesrep.sources.evals.verdicts import (
+from bayesrep.sources.evals.solved import (
     add_solved,
     lacking_judges,
     refuse_no_score_codes,
@@ -19,24 +19,13 @@ from bayesrep.sources.evals.verdicts import (
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What the logs of two data sets say.
+    """Evidence of the logs on two data sets."""
 
-    Attributes
-    ----------
-    records
-        Records of these data sets.
-    verdicts
-        Which items are solved, by every attempt of every model.
-    judged
-        What judges say of one model's first answers; None where no scorer is a judge.
-    models
-        Models that are evaluated.
-    """
-
-    records: pl.DataFrame
-    verdicts: pl.DataFrame
+    records: pl.DataFrame  # records of these data sets
+    verdicts: pl.DataFrame  # solved or not, for every attempt of every model at every item
+    # Judges' verdicts on one model's first answers; None if no scorer is a judge.
     judged: pl.DataFrame | None
-    models: Sequence[str]
+    models: Sequence[str]  # models that are evaluated
 
     @cached_property
     def first_verdicts(self) -> pl.DataFrame:
@@ -49,78 +38,82 @@ def gather_evidence(
     logs: Sequence[Log],
     records: pl.DataFrame,
     tasks: Sequence[str],
-    asked: LogChoices,
+    choices: LogChoices,
     solvers: Sequence[str],
     threshold: float | None,
     *,
     repeats: bool,
 ) -> tuple[Evidence, list[str]]:
-    """What logs say of two data sets, and sentences on what was left out or taken to be so."""
+    """Gather the evidence on two data sets, with notes on omissions and assumptions."""
     records, notes = _keep_tasks(logs, records, tasks)
     for task in tasks:
-        joined.check_one_data_set(logs, records.filter(pl.col("task") == task), task, asked.key)
-    verdicts, judged, told = find_verdicts(logs, records, asked, threshold, repeats=repeats)
-    notes += told
+        match_items.check_one_data_set(
+            logs, records.filter(pl.col("task") == task), task, choices.key
+        )
+    verdicts, judged, more_notes = find_verdicts(logs, records, choices, threshold, repeats=repeats)
+    notes += more_notes
     if judged is not None:
         judged = _of_one_model(judged, solvers)
-        notes += joined.describe_unscored_firsts(records, judged, repeats=repeats)
-    models, told = _models(records, verdicts, tasks, solvers)
+        notes += match_items.describe_unscored_firsts(records, judged, repeats=repeats)
+    models, more_notes = _models(records, verdicts, tasks, solvers)
     evidence = Evidence(records, verdicts, judged, models)
-    notes += told
-    # Who is evaluated is so by the first attempt at each item.
+    notes += more_notes
+    # Evaluated models count by their first attempt at each item.
     if len(evidence.first_verdicts) < len(verdicts):
         notes.append("of several attempts at an item a model's first counts as its answer")
     counting = evidence.first_verdicts.filter(pl.col("model").is_in(models))
-    notes += joined.describe_unscored_firsts(records, counting, repeats=repeats)
+    notes += match_items.describe_unscored_firsts(records, counting, repeats=repeats)
     return evidence, notes
 
 
 def _keep_tasks(
     logs: Sequence[Log], records: pl.DataFrame, tasks: Sequence[str]
 ) -> tuple[pl.DataFrame, list[str]]:
-    """The records of the two data sets, and what their logs say."""
-    kept = records.filter(pl.col("task").is_in(list(tasks)))
-    notes = [note for number in kept["log"].unique().sort() for note in logs[number].notes]
-    held = records["task"].unique(maintain_order=True).to_list()
-    others = [*(task for log in logs for task in log.unread), *held]
+    """Select the records of the two data sets, and their logs' notes."""
+    selected = records.filter(pl.col("task").is_in(list(tasks)))
+    notes = [note for number in selected["log"].unique().sort() for note in logs[number].notes]
+    tasks_present = records["task"].unique(maintain_order=True).to_list()
+    others = [*(task for log in logs for task in log.unread), *tasks_present]
     others = [task for task in dict.fromkeys(others) if task not in tasks]
     if others:
         notes.append(f"left out: {listing(others, 'data set')}, which the logs hold too")
-    keys = {f"{logs[number].key} ({logs[number].tool})" for number in kept["log"].unique()}
+    keys = {f"{logs[number].key} ({logs[number].tool})" for number in selected["log"].unique()}
     notes.append(f"items told apart by {', '.join(sorted(keys))}")
-    return kept, notes
+    return selected, notes
 
 
 def find_verdicts(
     logs: Sequence[Log],
     records: pl.DataFrame,
-    asked: LogChoices,
+    choices: LogChoices,
     threshold: float | None,
     *,
     repeats: bool,
 ) -> tuple[pl.DataFrame, pl.DataFrame | None, list[str]]:
-    """What says which items are solved, and what judges say; both with `solved`."""
+    """Find the models' verdicts and the judges', both with `solved`."""
     scored = records.filter(pl.col("score") != UNSCORED_SCORE)
     if not len(scored):
         raise StudyError("logs-without-scores", where=logs[0].where)
     scorers = scored["scorer"].unique(maintain_order=True).to_list()
-    judging = pl.col("scorer").is_in(list(asked.judges))
+    judging = pl.col("scorer").is_in(list(choices.judges))
     judged = split_panels(scored.filter(judging))
-    if absent := lacking_judges(judged, asked.judges):
-        known = listing([name for name in scorers if name] or ["none"], "scorer")
-        raise OptionError("judge-without-scores", judges=listing(absent, "judge"), scorers=known)
-    told: list[str] = []
+    if absent := lacking_judges(judged, choices.judges):
+        scorer_names = listing([name for name in scorers if name] or ["none"], "scorer")
+        raise OptionError(
+            "judge-without-scores", judges=listing(absent, "judge"), scorers=scorer_names
+        )
+    all_notes: list[str] = []
     parts: list[pl.DataFrame] = []
-    for part, scorer in ((scored.filter(~judging), asked.scorer), (judged, None)):
+    for part, scorer in ((scored.filter(~judging), choices.scorer), (judged, None)):
         if scorer is not None:
             if not len(part):
                 raise OptionError("all-scorers-are-judges")
             part = _scorer(part, scorer)
         elif not len(part):
             break
-        for field, names in (("metric", asked.metric), ("filter", asked.filter)):
-            part = joined.select_scores(part, field, names if scorer is not None else ())
-        # A code for "no score" is told by all scores of its kind, in whatever file they are.
+        for field, names in (("metric", choices.metric), ("filter", choices.filter)):
+            part = match_items.select_scores(part, field, names if scorer is not None else ())
+        # Codes for "no score" are detected among all scores of one kind, in all files.
         counting = part if threshold is not None else part.filter(pl.col("said").is_null())
         for _, rows in counting.group_by("metric", "scorer", maintain_order=True):
             refuse_no_score_codes(rows, [log.where for log in logs])
@@ -128,26 +121,26 @@ def find_verdicts(
         for (number,), rows in part.group_by("log", maintain_order=True):
             verdicts, notes = add_solved(rows, threshold, logs[int(str(number))].where)
             solved.append(verdicts)
-            told += notes
-        numbered, notes = joined.attempts_numbered(logs, pl.concat(solved), repeats=repeats)
+            all_notes += notes
+        numbered, notes = match_items.attempts_numbered(logs, pl.concat(solved), repeats=repeats)
         parts.append(numbered)
-        told += notes
-    return parts[0], parts[1] if len(parts) > 1 else None, told
+        all_notes += notes
+    return parts[0], parts[1] if len(parts) > 1 else None, all_notes
 
 
-def _scorer(scored: pl.DataFrame, asked: Sequence[str]) -> pl.DataFrame:
-    """The scores of the one scorer that says what is solved."""
+def _scorer(scored: pl.DataFrame, requested: Sequence[str]) -> pl.DataFrame:
+    """Select the scores of the one scorer that decides if items are solved."""
     try:
-        return joined.select_scores(scored, "scorer", asked)
+        return match_items.select_scores(scored, "scorer", requested)
     except OptionError as error:
-        if asked:
+        if requested:
             raise
         judges = ", and which are judges whose verdicts are to be counted (--judges)"
         raise OptionError(error.violation.append_text(judges)) from None
 
 
 def _of_one_model(judged: pl.DataFrame, solvers: Sequence[str]) -> pl.DataFrame:
-    """What judges say of one model's answers, its first attempt at each item."""
+    """Select judges' verdicts on one model's answers, its first attempt at each item."""
     models = judged["model"].unique(maintain_order=True).to_list()
     chosen = [name for name in models if name in solvers] if solvers else models
     if len(chosen) != 1:
@@ -159,7 +152,7 @@ def _of_one_model(judged: pl.DataFrame, solvers: Sequence[str]) -> pl.DataFrame:
 def _models(
     records: pl.DataFrame, verdicts: pl.DataFrame, tasks: Sequence[str], solvers: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """The models that are evaluated on both data sets, and what is said of the others."""
+    """List the models that are evaluated on both data sets, with notes on the others."""
     by_task = [
         verdicts.filter(pl.col("task") == task)["model"].unique(maintain_order=True).to_list()
         for task in tasks
@@ -180,10 +173,10 @@ def _models(
         if name not in names
     ]
     if not evaluated:
-        of = f" beside the solvers {', '.join(solvers)}" if solvers else ""
+        suffix = f" beside the solvers {', '.join(solvers)}" if solvers else ""
         raise StudyError(
             "no-model-on-both-sets",
-            beside_solvers=of,
+            beside_solvers=suffix,
             reference=tasks[0],
             replication=tasks[1],
             notes=f" ({'; '.join(notes)})" if notes else "",

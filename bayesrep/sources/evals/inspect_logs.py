@@ -2,10 +2,10 @@
 
 A sample has an id, an epoch (an attempt) and the scores of one or several scorers: letters (C
 right, I wrong, P partly, N no answer), true and false, numbers, or an object of several metrics.
-A score that is NaN is one that the scorer did not give. The log of a run that did not end well is
-refused, unless its retry is there (`recognised.py`). Nothing of an archive is extracted, and none
-of its samples is read; names that would lead out of a folder are refused all the same. Archives are
-packed with deflate or, by today's Inspect, with Zstandard.
+A score that is NaN was not given by the scorer. The log of a failed run is refused, unless it was
+retried (`detect_format.py`). Nothing of an archive is extracted, and none of its samples is read;
+names that would lead out of a folder are refused nevertheless. Archives are packed with deflate or,
+by today's Inspect, with Zstandard.
 """
 
 import io
@@ -29,74 +29,71 @@ else:
 import polars as pl
 
 from bayesrep.errors import StudyError, Violation, plain_text, reason
-from bayesrep.files import json_parts
-from bayesrep.files.json_parts import as_word
+from bayesrep.files import json_stream
+from bayesrep.files.json_stream import as_word
 from bayesrep.files.names import normalize_name
 from bayesrep.sources.evals.records import UNANSWERED_SCORE, Log, LogChoices, make_records
 
-TOOL = "Inspect"
-HEADER, SUMMARIES, START = "header.json", "summaries.json", "_journal/start.json"
-_PARTS = re.compile(r"_journal/summaries/(\d{1,9})\.json")
-ALWAYS, RATIO = 2**24, 200  # what is read of a log may have so many bytes, or so many times packed
-ENTRIES = 2**18
-"""Entries of an archive, of which each sample is one; and samples of a log."""
-SCORES = 2**22
-"""Scores of all samples of a log."""
-_DIRECTORY = 2**26  # bytes of the list of entries
-_SIZES = ("file_size", "compress_size")
+INSPECT_NAME = "Inspect"
+HEADER_FILE, SUMMARIES_FILE, START_FILE = "header.json", "summaries.json", "_journal/start.json"
+_SUMMARIES_PATTERN = re.compile(r"_journal/summaries/(\d{1,9})\.json")
+ALLOWED_BYTES, MAX_EXPANSION = 2**24, 200  # of unpacked parts: at least, or times the packed
+MAX_ENTRIES = 2**18
+"""Largest number of an archive's entries, and of a log's samples."""
+MAX_SCORES = 2**22
+"""Largest number of scores of a log."""
+_MAX_DIRECTORY_BYTES = 2**26  # bytes of the list of entries
+_SIZE_FIELDS = ("file_size", "compress_size")
 _PACKING_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, 93}  # the last is Zstandard
 _OUTSIDE_PATH = re.compile(r"[/\\]|[A-Za-z]:|(?:.*[/\\])?\.\.(?:[/\\]|$)", re.DOTALL)
 _BROKEN_ERRORS = (
     *(zipfile.BadZipFile, zlib.error, ZstdError, EOFError, NotImplementedError, RuntimeError),
     *(ValueError, KeyError, IndexError),
 )
-_BEGINNING = 200  # characters of an input that are compared: summaries shorten it
+_INPUT_CHARACTERS = 200  # characters of an input that are compared: summaries shorten it
 
 
 class FailedRunError(StudyError):
-    """The log of a run that did not end well, which one of another run may replace.
+    """The log of a failed run, which one of another run may replace."""
 
-    Attributes
-    ----------
-    run
-        Its data set and its model, as records have them; empty where it does not name them.
-    """
-
+    # Its data set and its model, as records have them; empty if it does not name them.
     run: tuple[str, str]
 
 
 def is_log(keys: Sequence[str]) -> bool:
-    """Whether the first keys of a JSON file are those of a log."""
+    """Test whether the first keys of a JSON file are those of a log."""
     return {"status", "eval"} <= set(keys)
 
 
-def read_archive(path: Path, asked: LogChoices, model: str | None) -> Log:
-    """The records of a log in a zip."""
+def read_archive(path: Path, choices: LogChoices, model: str | None) -> Log:
+    """Read the records of a log in a zip."""
     where = str(path)
     try:
         with _Pieces(io.FileIO(path)) as file, zipfile.ZipFile(file) as archive:
             _check_entries(archive, where)
             names = set(archive.namelist())
-            if HEADER not in names:
-                _check_sizes([archive.getinfo(name) for name in names & {START}], where)
-                text = _text(archive, START, where) if START in names else "{}"
-                started = dict(json_parts.all_parts(text, f"{where}, {START}"))
-                broken = Violation("run-not-ended", where=where, header_file=HEADER)
+            if HEADER_FILE not in names:
+                _check_sizes([archive.getinfo(name) for name in names & {START_FILE}], where)
+                text = _text(archive, START_FILE, where) if START_FILE in names else "{}"
+                started = dict(json_stream.all_parts(text, f"{where}, {START_FILE}"))
+                broken = Violation("run-not-ended", where=where, header_file=HEADER_FILE)
                 raise _failed_run(broken, started, model)
-            parts = sorted((int(m[1]), m[0]) for m in map(_PARTS.fullmatch, names) if m)
-            entries = [SUMMARIES] if SUMMARIES in names else [name for _, name in parts]
-            _check_sizes([archive.getinfo(name) for name in (HEADER, *entries)], where)
-            text = _text(archive, HEADER, where)
-            header = dict(json_parts.all_parts(text, f"{where}, {HEADER}"))
+            parts = sorted((int(m[1]), m[0]) for m in map(_SUMMARIES_PATTERN.fullmatch, names) if m)
+            entries = [SUMMARIES_FILE] if SUMMARIES_FILE in names else [name for _, name in parts]
+            _check_sizes([archive.getinfo(name) for name in (HEADER_FILE, *entries)], where)
+            text = _text(archive, HEADER_FILE, where)
+            header = dict(json_stream.all_parts(text, f"{where}, {HEADER_FILE}"))
             _check_status(header, where, model)
             if not entries:
-                raise StudyError("log-without-summaries", where=where, summaries_file=SUMMARIES)
+                raise StudyError(
+                    "log-without-summaries", where=where, summaries_file=SUMMARIES_FILE
+                )
             samples = (
                 sample
                 for name in entries
-                for _, sample in json_parts.parts(_text(archive, name, where), f"{where}, {name}")
+                for _, sample in json_stream.parts(_text(archive, name, where), f"{where}, {name}")
             )
-            return _log(header, samples, where, asked, model)
+            return _log(header, samples, where, choices, model)
     except OSError as error:
         raise StudyError("file-unreadable", path=path, reason=reason(error)) from error
     except StudyError:
@@ -109,47 +106,49 @@ class _Pieces(io.BufferedReader):
     """A file that is read in pieces: the list of an archive's entries is one, and has its bound."""
 
     def read(self, size: int | None = -1, /) -> bytes:
-        if size is not None and size > _DIRECTORY:
+        if size is not None and size > _MAX_DIRECTORY_BYTES:
             raise zipfile.BadZipFile(f"its list of entries has {size:,} bytes")
         return super().read(size)
 
 
-def read_json(path: Path, text: str, asked: LogChoices, model: str | None) -> Log:
-    """The records of a log in JSON; as `read_archive`, with what the file holds."""
+def read_json(path: Path, text: str, choices: LogChoices, model: str | None) -> Log:
+    """Read the records of a log in JSON; as `read_archive`."""
     where = str(path)
     header: dict[Any, Any] = {}
     samples: list[Any] = []
-    for key, value in json_parts.parts(text, where, ("samples",)):
+    for key, value in json_stream.parts(text, where, ("samples",)):
         if key == "samples":
             if value is not None:
                 samples.append(_thin(value))
         elif key in ("status", "eval", "error", "invalidated"):
             header[key] = value
     _check_status(header, where, model)
-    return _log(header, samples, where, asked, model)
+    return _log(header, samples, where, choices, model)
 
 
 def _thin(sample: Any) -> Any:
-    """What is needed of a sample, so that the rest can be forgotten."""
+    """Keep the needed fields of a sample, to free the memory of others."""
     if not isinstance(sample, dict):
         return sample
-    kept = ("id", "uuid", "epoch", "input", "scores", "score")
-    return {key: sample[key] for key in kept if key in sample}
+    fields = ("id", "uuid", "epoch", "input", "scores", "score")
+    return {key: sample[key] for key in fields if key in sample}
 
 
 def _check_entries(archive: zipfile.ZipFile, where: str) -> None:
-    if len(archive.filelist) > ENTRIES:
-        raise StudyError("log-with-many-samples", where=where, noun="entries", most=ENTRIES)
-    seen: set[str] = set()
+    if len(archive.filelist) > MAX_ENTRIES:
+        raise StudyError("log-with-many-samples", where=where, noun="entries", most=MAX_ENTRIES)
+    entry_names: set[str] = set()
     for entry in archive.filelist:
         name = entry.orig_filename
         if _OUTSIDE_PATH.match(name):
             raise StudyError("log-entry-leaves-folder", where=where, entry=name[:80])
         if "\\" in name or "\0" in name:
             raise StudyError("log-entry-name-forbidden", where=where, entry=name[:80])
-        if name in seen and (name in (HEADER, SUMMARIES) or _PARTS.fullmatch(name)):
+        if name in entry_names and (
+            name in (HEADER_FILE, SUMMARIES_FILE) or _SUMMARIES_PATTERN.fullmatch(name)
+        ):
             raise StudyError("log-entry-repeated", where=where, entry=name)
-        seen.add(name)
+        entry_names.add(name)
 
 
 def _check_sizes(entries: Sequence[zipfile.ZipInfo], where: str) -> None:
@@ -157,8 +156,8 @@ def _check_sizes(entries: Sequence[zipfile.ZipInfo], where: str) -> None:
     for entry in entries:
         if entry.compress_type not in _PACKING_METHODS:
             raise StudyError("log-entry-packing-unknown", where=where, entry=entry.filename)
-    size, packed = (sum(getattr(each, name) for each in entries) for name in _SIZES)
-    if size > json_parts.LARGEST or size > max(ALWAYS, RATIO * packed):
+    size, packed = (sum(getattr(each, name) for each in entries) for name in _SIZE_FIELDS)
+    if size > json_stream.MAX_JSON_BYTES or size > max(ALLOWED_BYTES, MAX_EXPANSION * packed):
         largest = max(entries, key=lambda each: each.file_size)
         raise StudyError(
             "log-entry-too-large",
@@ -175,7 +174,7 @@ def _text(archive: zipfile.ZipFile, name: str, where: str) -> str:
     with archive.open(name) as stream:
         while piece := stream.read(2**12):
             contents += piece
-    return json_parts.as_text(contents, f"{where}, {name}")
+    return json_stream.as_text(contents, f"{where}, {name}")
 
 
 def _failed_run(broken: Violation, header: Mapping[Any, Any], model: str | None) -> FailedRunError:
@@ -191,9 +190,9 @@ def _check_status(header: Mapping[Any, Any], where: str, model: str | None) -> N
     status = header.get("status")
     if status == "success" and header.get("invalidated") is not True:
         return
-    said = header.get("error")
-    said = said.get("message") if isinstance(said, dict) else None
-    why = f" ({reason(ValueError(said))[:120]})" if isinstance(said, str) else ""
+    message = header.get("error")
+    message = message.get("message") if isinstance(message, dict) else None
+    why = f" ({reason(ValueError(message))[:120]})" if isinstance(message, str) else ""
     broken = Violation("log-marked-invalid", where=where)
     if status != "success":
         broken = Violation("run-not-successful", where=where, status=status, reason=why)
@@ -204,32 +203,32 @@ def _log(
     header: Mapping[Any, Any],
     samples: Iterable[Any],
     where: str,
-    asked: LogChoices,
+    choices: LogChoices,
     model: str | None,
 ) -> Log:
     facts = header.get("eval")
     if not isinstance(facts, dict) or not facts.get("task") or not facts.get("model"):
         raise StudyError("log-without-task-or-model", where=where)
-    given = iter(samples)
+    remaining_samples = iter(samples)
     rows: list[tuple[Any, ...]] = []
     marks: set[str] = set()
     # Sizes are bounded while reading, since a log may hold anything.
-    for sample in islice(given, ENTRIES):
+    for sample in islice(remaining_samples, MAX_ENTRIES):
         rows += _rows(sample, where)
         if isinstance(uuid := sample.get("uuid"), str):
             marks.add(uuid)
-        if len(rows) > SCORES:
-            raise StudyError("log-with-many-samples", where=where, noun="scores", most=SCORES)
-    if next(given, None) is not None:
-        raise StudyError("log-with-many-samples", where=where, noun="samples", most=ENTRIES)
+        if len(rows) > MAX_SCORES:
+            raise StudyError("log-with-many-samples", where=where, noun="scores", most=MAX_SCORES)
+    if next(remaining_samples, None) is not None:
+        raise StudyError("log-with-many-samples", where=where, noun="samples", most=MAX_ENTRIES)
     if not rows:
         raise StudyError("log-without-samples", where=where)
     columns = ["item", "attempt", "content", "scorer", "metric", "score"]
     kinds = (pl.String, pl.Int64, pl.String, pl.String, pl.String, pl.String)
     table = pl.DataFrame(rows, schema=dict(zip(columns, kinds, strict=True)), orient="row")
     key = "id"
-    # Items are told apart by what was asked, where identifiers are not to be trusted.
-    if asked.key == "content":
+    # Items are told apart by their texts if the user distrusts identifiers.
+    if choices.key == "content":
         if table["content"].null_count():
             raise StudyError("sample-input-not-text", where=where)
         key, table = "input", table.with_columns(item="content")
@@ -238,21 +237,21 @@ def _log(
     task = records["task"][0]
     version = facts.get("task_version")
     # A run over a part of the items says so.
-    held, run = _size(facts), records["item"].n_unique()
-    notes = [f"{Path(where).name}: {run:,} of the {held:,} items of {task} were run"]
+    n_items, run = _size(facts), records["item"].n_unique()
+    notes = [f"{Path(where).name}: {run:,} of the {n_items:,} items of {task} were run"]
     return Log(
         where,
-        TOOL,
+        INSPECT_NAME,
         key,
         records,
         {} if version is None else {task: f"version {version}"},
-        notes * (run < held),
+        notes * (run < n_items),
         marks=frozenset(marks or _run(facts)),
     )
 
 
 def _run(facts: Mapping[str, Any]) -> set[str]:
-    """What tells a run from others, of logs whose samples have no identifiers."""
+    """Identify a run, for logs whose samples have no identifiers."""
     if isinstance(name := facts.get("eval_id"), str):
         return {name}
     parts = [facts.get(key) for key in ("run_id", "task_id", "created")]
@@ -261,19 +260,19 @@ def _run(facts: Mapping[str, Any]) -> set[str]:
 
 def _size(facts: Mapping[str, Any]) -> int:
     dataset = facts.get("dataset")
-    held = dataset.get("samples") if isinstance(dataset, dict) else None
-    return held if isinstance(held, int) and not isinstance(held, bool) else 0
+    n_items = dataset.get("samples") if isinstance(dataset, dict) else None
+    return n_items if isinstance(n_items, int) and not isinstance(n_items, bool) else 0
 
 
 def _rows(sample: Any, where: str) -> Iterator[tuple[Any, ...]]:
-    """(item, attempt, content, scorer, metric, score) of every score of a sample."""
+    """Yield (item, attempt, content, scorer, metric, score) of every score of a sample."""
     if not isinstance(sample, dict) or "id" not in sample:
         raise StudyError("sample-without-id", where=where)
     epoch = sample.get("epoch", 1)
     if not isinstance(epoch, int) or isinstance(epoch, bool) or not 1 <= epoch < 2**31:
         raise StudyError("sample-epoch-not-number", where=where, epoch=epoch, sample=sample["id"])
-    asked = sample.get("input")
-    content = _digest(asked) if isinstance(asked, str) else None
+    text = sample.get("input")
+    content = _digest(text) if isinstance(text, str) else None
     key = (as_word(sample["id"], where), epoch, content)
     scores = sample.get("scores")
     if scores is None and isinstance(sample.get("score"), dict):
@@ -292,5 +291,5 @@ def _rows(sample: Any, where: str) -> Iterator[tuple[Any, ...]]:
 
 
 def _digest(text: str) -> str:
-    start = " ".join(text[: 2 * _BEGINNING].split())[:_BEGINNING]
+    start = " ".join(text[: 2 * _INPUT_CHARACTERS].split())[:_INPUT_CHARACTERS]
     return blake2b(start.encode("utf-8", "replace"), digest_size=16).hexdigest()

@@ -1,11 +1,10 @@
 """lm-evaluation-harness: `samples_TASK_TIME.jsonl`, written with --log_samples.
 
 A line an item (and a filter), with `doc_id`, `doc_hash`, `filter`, `metrics` and a key for each
-metric. Which model it was, which version of the task, whether more is better and of which groups
-tasks are, is said by `results_TIME.json` beside it; without that, the folder is called as the
-model, with `__` for `/`. Leaderboards of 2024 call the same lines `.json`. Releases up to 0.4.2
-wrote `ARGUMENTS_TASK.jsonl`, where the model's arguments have `__` for `/` and `=`, with
-`results.json` beside it.
+metric. `results_TIME.json` next to it has the model, the version of the task, the groups of tasks,
+and whether more is better; without it, the folder has the model's name, with `__` for `/`.
+Leaderboards of 2024 name the same lines `.json`. Releases up to 0.4.2 wrote `ARGUMENTS_TASK.jsonl`,
+where the model's arguments have `__` for `/` and `=`, next to `results.json`.
 """
 
 import re
@@ -16,17 +15,17 @@ from typing import Any
 import polars as pl
 
 from bayesrep.errors import StudyError
-from bayesrep.files import json_parts
-from bayesrep.files.json_parts import as_word
+from bayesrep.files import json_stream
+from bayesrep.files.json_stream import as_word
 from bayesrep.files.names import normalize_name
 from bayesrep.sources.evals.records import Log, LogChoices, digest_scores, make_records, unread_log
 
-TOOL = "lm-evaluation-harness"
-_TIME = r"\d{4}-\d\d-\d\dT[\d.:+-]*\d"
-_FILE_NAME = re.compile(rf"samples_(?P<task>.+?)(?:_(?P<time>{_TIME}))?\.jsonl?$")
-_IDS, _HASHES = ("doc_id",), ("doc_hash", "prompt_hash")
+LM_EVAL_NAME = "lm-evaluation-harness"
+_TIME_PATTERN = r"\d{4}-\d\d-\d\dT[\d.:+-]*\d"
+_FILE_NAME = re.compile(rf"samples_(?P<task>.+?)(?:_(?P<time>{_TIME_PATTERN}))?\.jsonl?$")
+_ID_FIELDS, _HASH_FIELDS = ("doc_id",), ("doc_hash", "prompt_hash")
 _NO_METRIC = "bypass"
-"""What --predict_only writes in place of all metrics: 999 for each item, which is no score."""
+"""Metric of --predict_only in place of all others: 999 for each item, which is no score."""
 _OTHER_KEYS = {
     "doc_id",
     "doc",
@@ -40,56 +39,58 @@ _OTHER_KEYS = {
 
 
 def is_samples(first: Mapping[str, Any]) -> bool:
-    """Whether the first line of a file is one of samples."""
+    """Test whether the first line of a file is one of samples."""
     return bool({"resps", "filtered_resps"} & set(first)) and bool(
-        {*_IDS, *_HASHES, "doc"} & set(first)
+        {*_ID_FIELDS, *_HASH_FIELDS, "doc"} & set(first)
     )
 
 
 def is_results(keys: Sequence[str]) -> bool:
-    """Whether the first keys of a JSON file are those of results."""
+    """Test whether the first keys of a JSON file are those of results."""
     return "results" in keys[:1] or {"results", "versions"} <= set(keys)
 
 
 def read(
     path: Path,
     first: Mapping[str, Any],
-    asked: LogChoices,
+    choices: LogChoices,
     results: Sequence[Path],
     model: str | None,
     advance: Callable[[int], None],
 ) -> Log:
-    """The records of one file; `results` are the files of results that were given."""
+    """Read the records of one file; `results` are all files of results."""
     where, named = str(path), _FILE_NAME.search(path.name)
     # The name of the file says its task; a renamed file says it inside.
     task = normalize_name(named["task"] if named else _task(path))
-    if not asked.wants(task):
-        return unread_log(where, TOOL, task)
+    if not choices.wants(task):
+        return unread_log(where, LM_EVAL_NAME, task)
     time = (named["time"] or "") if named else ""
     facts = _results(path, task, time, results)
     metrics = [name for name in _metrics(first, where) if name != _NO_METRIC]
     if not metrics:
         raise StudyError("lm-eval-predictions-only", where=where, metric=_NO_METRIC)
-    metric = asked.one_metric(metrics, where)
+    metric = choices.one_metric(metrics, where)
     # A perplexity or an error rate cannot say which items are solved.
     if _nested_facts(facts, "higher_is_better", task).get(metric) is False:
         raise StudyError("metric-lower-is-better", where=where, metric=metric)
-    key, content = _keys(first, asked, where)
-    wanted = {"item": (key,), "score": (metric,)}
+    key, content = _keys(first, choices, where)
+    field_keys = {"item": (key,), "score": (metric,)}
     # Only needed fields are read: samples hold whole prompts.
-    wanted |= {
+    field_keys |= {
         name: (field,)
         for name, field in (("filter", "filter"), ("content", content))
         if field is not None and field in first and field != key
     }
-    table = pl.concat(json_parts.fields(path, wanted, once=("item", "score"), advance=advance))
+    table = pl.concat(
+        json_stream.fields(path, field_keys, unique=("item", "score"), advance=advance)
+    )
     records = make_records(
         table, where, task=task, model=model or _model(facts, path, where), metric=metric
     )
     version = _nested_facts(facts, "versions").get(task)
     return Log(
         where,
-        TOOL,
+        LM_EVAL_NAME,
         key,
         records,
         {} if version is None else {task: f"version {version}"},
@@ -100,26 +101,28 @@ def read(
 
 
 def known_groups(results: Sequence[Path]) -> dict[str, tuple[str, ...]]:
-    """The tasks of every group that files of results know."""
-    held: dict[str, dict[str, None]] = {}
+    """List the tasks of every group in files of results."""
+    members_of: dict[str, dict[str, None]] = {}
     for file in results:
         for name, members in _nested_facts(_facts(file), "group_subtasks").items():
             if isinstance(members, list) and members:
-                held.setdefault(name, {}).update(dict.fromkeys(map(str, members)))
+                members_of.setdefault(name, {}).update(dict.fromkeys(map(str, members)))
 
     def tasks(name: str, above: tuple[str, ...]) -> Iterator[str]:
-        if name not in held or name in above:
+        if name not in members_of or name in above:
             yield name
             return
-        for member in held[name]:
+        for member in members_of[name]:
             yield from tasks(member, (*above, name))
 
-    return {name: tuple(dict.fromkeys(tasks(name, ()))) for name in held}
+    return {name: tuple(dict.fromkeys(tasks(name, ()))) for name in members_of}
 
 
 def _task(path: Path) -> str:
-    """The task in a name of early releases: what follows the model's arguments."""
-    facts = _facts(beside) if (beside := path.with_name("results.json")).is_file() else {}
+    """Extract the task from a name of early releases, after the model's arguments."""
+    facts = (
+        _facts(results_file) if (results_file := path.with_name("results.json")).is_file() else {}
+    )
     arguments = _nested_facts(facts, "config").get("model_args")
     if isinstance(arguments, str):
         for odd in ("/|=", "/"):
@@ -147,36 +150,42 @@ def _metrics(first: Mapping[str, Any], where: str) -> list[str]:
     return [str(as_word(name, where)) for name in metrics]
 
 
-def _keys(first: Mapping[str, Any], asked: LogChoices, where: str) -> tuple[str, str | None]:
-    """Which field tells items apart, and which is a hash of what was asked."""
-    ids, hashes = ([name for name in names if name in first] for names in (_IDS, _HASHES))
-    order = hashes if asked.key == "content" else [*ids, *hashes]
+def _keys(first: Mapping[str, Any], choices: LogChoices, where: str) -> tuple[str, str | None]:
+    """Choose the field that identifies items, and the field with a hash of their texts."""
+    ids, hashes = (
+        [name for name in names if name in first] for names in (_ID_FIELDS, _HASH_FIELDS)
+    )
+    order = hashes if choices.key == "content" else [*ids, *hashes]
     if not order:
         raise StudyError(
-            "lm-eval-items-without-key", where=where, key_fields=" or ".join((*_IDS, *_HASHES))
+            "lm-eval-items-without-key",
+            where=where,
+            key_fields=" or ".join((*_ID_FIELDS, *_HASH_FIELDS)),
         )
     return order[0], hashes[0] if hashes else None
 
 
-def _results(path: Path, task: str, time: str, given: Sequence[Path]) -> dict[str, Any]:
-    """What is said of the run: by the file of its time in its folder, or by one that was given."""
+def _results(path: Path, task: str, time: str, results: Sequence[Path]) -> dict[str, Any]:
+    """Read the results of the run: from the file of its time in its folder, or another path."""
     named = f"results_{time}.json"
-    if time and (beside := sorted(path.parent.glob(f"*{named}"))):
-        return _facts(beside[0])
-    of_time = [file for file in given if time and file.name.endswith(named)]
+    if time and (results_files := sorted(path.parent.glob(f"*{named}"))):
+        return _facts(results_files[0])
+    of_time = [file for file in results if time and file.name.endswith(named)]
     if len(of_time) == 1:
         return _facts(of_time[0])
-    held = [facts for file in given if task in _nested_facts(facts := _facts(file), "results")]
-    if len(held) > 1:
+    matching = [
+        facts for file in results if task in _nested_facts(facts := _facts(file), "results")
+    ]
+    if len(matching) > 1:
         raise StudyError("several-results-for-data-set", path=path, dataset=task)
-    if not held and not time and (early := path.with_name("results.json")).is_file():
+    if not matching and not time and (early := path.with_name("results.json")).is_file():
         return _facts(early)
-    return held[0] if held else {}
+    return matching[0] if matching else {}
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    text = json_parts.read_text(path)
-    return {key: value for key, value in json_parts.all_parts(text, str(path)) if key is not None}
+    text = json_stream.read_text(path)
+    return {key: value for key, value in json_stream.all_parts(text, str(path)) if key is not None}
 
 
 def _nested_facts(facts: Mapping[str, Any], *keys: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""From logs of evaluations to a study, or to answers that await their counts.
+"""Read logs of evaluations into a study, or into answers that await their counts.
 
-A study needs two things of every item of both data sets: whether each model solves it, and how many
-of how many said yes of it. The first is in the logs. The second is told by one of
+A study needs two things for every item of both data sets: the models that solve it, and its counts.
+The first is in the logs. The second comes from one of
 
     judges     scorers of the logs whose verdicts on one model's answers are counted
     solvers    models whose attempts are counted (k of n solve the item); the others are evaluated
@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from bayesrep.choices import Key
 from bayesrep.errors import OptionError, StudyError, listing, plain_text
 from bayesrep.files.names import normalize_name
-from bayesrep.sources.evals import joined
-from bayesrep.sources.evals.counted import CountedItems, from_answers, from_table, on_items
+from bayesrep.sources.evals import match_items
+from bayesrep.sources.evals.count_source import CountedItems, from_answers, from_table, on_items
+from bayesrep.sources.evals.detect_format import read_logs
 from bayesrep.sources.evals.evidence import Evidence, find_verdicts, gather_evidence
-from bayesrep.sources.evals.recognised import read_logs
 from bayesrep.sources.evals.records import (
     UNSCORED_SCORE,
     Log,
@@ -38,15 +38,15 @@ from bayesrep.sources.evals.records import (
     list_names,
     name_columns,
 )
-from bayesrep.sources.evals.verdicts import lacking_judges
+from bayesrep.sources.evals.solved import lacking_judges
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.attempts import Attempts
-from bayesrep.studies.contents import StudyContents
+from bayesrep.studies.draft import StudyContents
 from bayesrep.studies.manifest import JSON
 from bayesrep.studies.predictions import Predictions
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import ENTRY
+from bayesrep.studies.validation import REQUIRED_ROLES
+from bayesrep.studies.vocabulary import PROVENANCE_ENTRY
 from bayesrep.types import Bools
 
 
@@ -73,19 +73,19 @@ def read_evaluations(
     dataset: str | None = None,
     progress: bool = False,
 ) -> StudyContents:
-    """Read what logs of evaluations of language models say of two data sets.
+    """Read two data sets from logs of evaluations of language models.
 
     Parameters
     ----------
     paths
         Logs, folders of them, or `NAME=PATH` to name a log's model (see `bayesrep.sources.evals`).
     reference, replication
-        What the logs call the two data sets: a task's name, or a group's.
+        Names of the two data sets in the logs: a task's, or a group's.
     name
         The study's name.
     metric, filter, scorer
-        Which one says what is solved, where logs hold several: one name, or several of which each
-        log has one.
+        The one that decides if items are solved, if logs hold several: one name, or several of
+        which each log has one.
     judges
         Scorers whose verdicts are counted. Where logs are of several models, `solvers` names the
         one whose answers they judge.
@@ -96,7 +96,7 @@ def read_evaluations(
     threshold
         The least score of a solved item, for scores that are neither right nor wrong.
     key
-        What tells items apart: "id" or "content"; "auto" takes the id, and refuses where contents
+        Identifier of items: "id" or "content"; "auto" takes the id, and refuses if contents
         differ.
     repeats
         Records of one model and item that come again are further attempts.
@@ -106,7 +106,7 @@ def read_evaluations(
         For a data set that is several tasks, their names, or patterns of these such as "mmlu_*".
         Groups that results_*.json of lm-evaluation-harness knows need none.
     item, model, score, dataset
-        For tables and JSON Lines that no tool is known for: which column is what (see
+        Columns of tables and JSON Lines of unknown tools (see
         `bayesrep.sources.evals.score_tables`).
     progress
         Show a bar on standard error, where there is much to read.
@@ -123,10 +123,10 @@ def read_evaluations(
     StudyError
         In one line, naming the file, the items or models, the rule broken and what to do.
     OptionError
-        Where something has to be chosen; it lists what there is.
+        If a choice is needed; it lists the possible ones.
     """
     reference, replication = (each and normalize_name(each) for each in (reference, replication))
-    asked = LogChoices(
+    choices = LogChoices(
         *(list_names(each) for each in (metric, filter, scorer, judges)),
         key=key,
         tasks=(reference, replication) if reference and replication else (),
@@ -134,23 +134,25 @@ def read_evaluations(
         columns=name_columns(item, model, score, dataset),
     )
     solving = list_names(solvers)
-    _check(asked, solving, counts, threshold)
-    logs = read_logs(paths, asked, progress=progress)
-    records = joined.join_records(logs)
+    _check(choices, solving, counts, threshold)
+    logs = read_logs(paths, choices, progress=progress)
+    records = match_items.join_records(logs)
     tasks = _tasks(logs, records, reference, replication)
     evidence, notes = gather_evidence(
-        logs, records, tasks, asked, solving, threshold, repeats=repeats
+        logs, records, tasks, choices, solving, threshold, repeats=repeats
     )
     # Items that all models have, with counts from a table, judges or models.
     scored: list[_Scored] = []
     for task in tasks:
-        items, told = _scored_items(evidence, task, counts, asked.judges, solving, common=common)
+        items, more_notes = _scored_items(
+            evidence, task, counts, choices.judges, solving, common=common
+        )
         scored.append(items)
-        notes += told
-    # Where all this came from.
+        notes += more_notes
+    # Provenance: files and tools.
     facts: dict[str, JSON] = {
         "source": "evals",
-        ENTRY: "evaluation",
+        PROVENANCE_ENTRY: "evaluation",
         "files": sorted(plain_text(Path(log.where).name) for log in logs),
         "tools": sorted({log.tool for log in logs}),
         "threshold": threshold,
@@ -161,18 +163,20 @@ def read_evaluations(
     named = dict(zip(REQUIRED_ROLES, scored, strict=True))
     datasets = {role: each.counted_set() for role, each in named.items() if each.counted}
     if not datasets:
-        said = [each.answers(models) for each in scored]
-        return StudyContents(answers=said, attempts=attempts, provenance=facts, notes=tuple(notes))
-    facts["counts"] = _counts_from(counts, asked.judges, solving)
-    if counts is None and not asked.judges:
-        facts[ENTRY] = "solvers"
+        answers = [each.answers(models) for each in scored]
+        return StudyContents(
+            answers=answers, attempts=attempts, provenance=facts, notes=tuple(notes)
+        )
+    facts["counts"] = _counts_from(counts, choices.judges, solving)
+    if counts is None and not choices.judges:
+        facts[PROVENANCE_ENTRY] = "solvers"
     study = Study(datasets, models, name, facts)
     return StudyContents.from_study(study, attempts=attempts, notes=tuple(notes))
 
 
 @dataclass(frozen=True, eq=False)
 class _Scored:
-    """The items [N] of a data set that all models have, which solves each [N, C], and counts."""
+    """Items [N] of a data set that all models have, with correctness [N, C] and counts."""
 
     task: str
     items: NDArray[np.str_]
@@ -187,7 +191,7 @@ class _Scored:
         return AnnotatedSet(self.task, self.items, *counts, self.correct, answers=answers)
 
     def answers(self, models: Sequence[str]) -> Predictions:
-        """Which of "right" and "wrong" each model's answer to each item is."""
+        """Return each model's answer to each item, "right" or "wrong"."""
         return Predictions(
             self.task,
             self.items,
@@ -207,15 +211,17 @@ def _scored_items(
     *,
     common: bool,
 ) -> tuple[_Scored, list[str]]:
-    """The items of a data set, with counts from a table, judges or models; and what is left out."""
+    """Score a data set's items, with counts from a table, judges or models; with notes."""
     of_task = pl.col("task") == task
     first = evidence.first_verdicts.filter(of_task)
-    known, notes = _keep_scored_items(evidence.records.filter(of_task), first["item"], task)
-    items, told = joined.common_items(first, known, evidence.models, task, common=common)
-    notes += told
+    scored_items, notes = _keep_scored_items(evidence.records.filter(of_task), first["item"], task)
+    items, more_notes = match_items.common_items(
+        first, scored_items, evidence.models, task, common=common
+    )
+    notes += more_notes
     counted: CountedItems | None = None
     if counts is not None:
-        counted = from_table(counts, task, known.unique())
+        counted = from_table(counts, task, scored_items.unique())
     elif evidence.judged is not None:
         judged = evidence.judged.filter(of_task)
         names = judged["scorer"].unique(maintain_order=True)  # of a panel each judge's
@@ -236,74 +242,74 @@ def _scored_items(
 
 
 def explain_refusals(
-    logs: Sequence[Log], records: pl.DataFrame, asked: LogChoices
+    logs: Sequence[Log], records: pl.DataFrame, choices: LogChoices
 ) -> dict[str, Exception]:
-    """The error that each data set would raise that could not be imported as it is."""
-    refused: dict[str, Exception] = {}
+    """Collect the error of each data set that cannot be imported as it is."""
+    error_of_task: dict[str, Exception] = {}
     for (name,), rows in records.group_by("task", maintain_order=True):
         task = str(name)
         try:
-            joined.check_one_data_set(logs, rows, task, asked.key)
-            verdicts, *_ = find_verdicts(logs, rows, asked, None, repeats=False)
-            known, _ = _keep_scored_items(rows, verdicts["item"], task)
+            match_items.check_one_data_set(logs, rows, task, choices.key)
+            verdicts, *_ = find_verdicts(logs, rows, choices, None, repeats=False)
+            scored_items, _ = _keep_scored_items(rows, verdicts["item"], task)
             models = verdicts["model"].unique(maintain_order=True).to_list()
-            joined.common_items(verdicts, known, models, task, common=False)
+            match_items.common_items(verdicts, scored_items, models, task, common=False)
         except (StudyError, OptionError) as error:
-            refused[task] = error
-    return refused
+            error_of_task[task] = error
+    return error_of_task
 
 
 def _keep_scored_items(
     records: pl.DataFrame, solved: pl.Series, task: str
 ) -> tuple[pl.Series, list[str]]:
-    """The items of a data set but those that no model's log scored, and a sentence about these."""
+    """Drop a data set's items that no model's log scored, with a note on them."""
     items = records["item"].unique(maintain_order=True)
-    said = records.filter(pl.col("score") == UNSCORED_SCORE)["item"].unique(maintain_order=True)
-    never = said.filter(~said.is_in(solved.implode()))
+    unscored = records.filter(pl.col("score") == UNSCORED_SCORE)["item"].unique(maintain_order=True)
+    never = unscored.filter(~unscored.is_in(solved.implode()))
     if not len(never):
         return items, []
-    told = f"{listing(never, 'item')} of the {len(items):,} of {task!r}: scored of no model"
-    return items.filter(~items.is_in(never.implode())), [f"{told}; left out"]
+    note = f"{listing(never, 'item')} of the {len(items):,} of {task!r}: scored of no model"
+    return items.filter(~items.is_in(never.implode())), [f"{note}; left out"]
 
 
 def _check(
-    asked: LogChoices, solvers: Sequence[str], counts: str | Path | None, threshold: float | None
+    choices: LogChoices, solvers: Sequence[str], counts: str | Path | None, threshold: float | None
 ) -> None:
-    if asked.key not in get_args(Key):
-        raise OptionError("unknown-item-key", choices=", ".join(get_args(Key)), key=asked.key)
+    if choices.key not in get_args(Key):
+        raise OptionError("unknown-item-key", choices=", ".join(get_args(Key)), key=choices.key)
     if threshold is not None and not isfinite(threshold):
         raise OptionError("threshold-not-finite", threshold=threshold)
-    if counts is not None and (solvers or asked.judges):
+    if counts is not None and (solvers or choices.judges):
         raise OptionError("two-sources-of-counts")
-    if both := [name for name in asked.scorer if name in asked.judges]:
+    if both := [name for name in choices.scorer if name in choices.judges]:
         raise OptionError("scorer-also-judge", scorer=both[0])
 
 
 def _tasks(
     logs: Sequence[Log], records: pl.DataFrame, reference: str | None, replication: str | None
 ) -> tuple[str, str]:
-    """The names of the two data sets, which the logs have to have."""
-    held = records.group_by("task", maintain_order=True).agg(
+    """Check the names of the two data sets, which the logs must have."""
+    sizes = records.group_by("task", maintain_order=True).agg(
         pl.col("item").n_unique(), pl.col("model").n_unique()
     )
-    told = [
+    datasets = [
         f"{task} ({n:,} item{'s' if n != 1 else ''}, {m:,} model{'s' if m != 1 else ''})"
-        for task, n, m in held.iter_rows()
+        for task, n, m in sizes.iter_rows()
     ]
-    told += dict.fromkeys(task for log in logs for task in log.unread)
-    known = ", ".join(told[:20]) + (", ..." if len(told) > 20 else "")
+    datasets += dict.fromkeys(task for log in logs for task in log.unread)
+    datasets_text = ", ".join(datasets[:20]) + (", ..." if len(datasets) > 20 else "")
     if reference is None or replication is None:
-        raise OptionError("reference-and-replication-unnamed", datasets=known)
+        raise OptionError("reference-and-replication-unnamed", datasets=datasets_text)
     if reference == replication:
         raise OptionError("reference-is-replication", dataset=reference)
     for task in (reference, replication):
-        if task not in set(held["task"]):
-            raise OptionError("no-log-of-data-set", dataset=task, datasets=known)
+        if task not in set(sizes["task"]):
+            raise OptionError("no-log-of-data-set", dataset=task, datasets=datasets_text)
     return reference, replication
 
 
 def _correct(first: pl.DataFrame, items: Sequence[str], models: Sequence[str]) -> Bools:
-    """Whether each model solves each item, [N, C]; every one is there."""
+    """Build the matrix of solved items, [N, C], without missing entries."""
     rows = pl.DataFrame({"item": items}).with_row_index("row")
     columns = pl.DataFrame({"model": models}).with_row_index("column")
     placed = first.join(rows, on="item").join(columns, on="model")

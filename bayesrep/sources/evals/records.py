@@ -1,4 +1,4 @@
-"""What every log becomes: a row for each data set, item, model, attempt, scorer and metric."""
+"""Records of a log: a row for each data set, item, model, attempt, scorer and metric."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,11 +10,11 @@ import polars as pl
 
 from bayesrep.choices import Key
 from bayesrep.errors import OptionError, StudyError, listing, plain_text
-from bayesrep.files.json_parts import as_word
+from bayesrep.files.json_stream import as_word
 from bayesrep.files.names import normalize_name, normalize_names, warn_of_shortened
 from bayesrep.files.values import is_missing
 
-COLUMNS: Mapping[str, Any] = {
+RECORD_SCHEMA: Mapping[str, Any] = {
     "task": pl.String(),  # the data set
     "model": pl.String(),
     "item": pl.String(),
@@ -22,56 +22,42 @@ COLUMNS: Mapping[str, Any] = {
     "scorer": pl.String(),
     "metric": pl.String(),
     "filter": pl.String(),
-    "score": pl.String(),  # as the log has it, or UNSCORED; null where nothing was there to score
-    "said": pl.Boolean(),  # what the tool itself says: right or wrong; null where it says nothing
-    "content": pl.String(),  # a hash of what was asked; null where it is not known
+    "score": pl.String(),  # as in the log, or UNSCORED_SCORE; null without an answer
+    "said": pl.Boolean(),  # the tool's own verdict, right or wrong; null if it has none
+    "content": pl.String(),  # a hash of the item's text; null if unknown
 }
-_NAMES = ("task", "model", "scorer", "metric", "filter")
-_LONGEST = 120  # characters of an item's key; a longer one is a text, and is shortened
+_NAME_COLUMNS = ("task", "model", "scorer", "metric", "filter")
+_MAX_KEY_CHARACTERS = 120  # of an item's key; longer ones are texts, and shortened
 UNSCORED_SCORE = "NaN"
-"""The score of an item that was not scored, however that is written."""
+"""Score of an item that was not scored, in any spelling."""
 UNANSWERED_SCORE = "\0"
-"""What a reader gives as the score of an item of which nothing was there to score."""
+"""Score from a reader for an item without an answer."""
 
 
 @dataclass(frozen=True)
 class LogChoices:
-    """What the user chose of logs that hold several.
+    """The user's choices among the contents of logs."""
 
-    Attributes
-    ----------
-    metric, filter, scorer
-        Names, of which each log has to have one.
-    judges
-        Scorers whose verdicts are counted.
-    key
-        What tells items apart: "id" or "content" (its hash); "auto" takes the first and lets the
-        second contradict.
-    tasks
-        The data sets; where none is given, all are read.
-    groups
-        The tasks of data sets that are several, by name or pattern.
-    columns
-        For tables: which column is the "item", the "model", the "score" and the "task".
-    survey
-        Whether it is only to be told what the logs hold, so that nothing has to be chosen.
-    """
-
+    # metric, filter, scorer: names, of which each log has to have one
     metric: tuple[str, ...] = ()
     filter: tuple[str, ...] = ()
     scorer: tuple[str, ...] = ()
-    judges: tuple[str, ...] = ()
+    judges: tuple[str, ...] = ()  # scorers whose verdicts are counted
+    # Identifier of items: "id" or "content" (its hash); "auto" takes the first, and refuses if the
+    # second contradicts it.
     key: Key = "auto"
-    tasks: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()  # the data sets; all if empty
+    # Tasks of data sets that are groups, by name or pattern.
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    # Columns of tables for "item", "model", "score" and "task".
     columns: Mapping[str, str] = field(default_factory=dict[str, str])
-    survey: bool = False
+    survey: bool = False  # true to list the contents of the logs without any choice
 
     def wants(self, task: str) -> bool:
-        """Whether a task is one of the data sets, or of a group that is one."""
+        """Test whether a task is one of the data sets, or in a group that is one."""
         members = (self.groups.get(name, ()) for name in self.tasks)
-        among = task in self.tasks or any(belongs(task, each) for each in members)
-        return not self.tasks or among
+        is_requested = task in self.tasks or any(belongs(task, each) for each in members)
+        return not self.tasks or is_requested
 
     def one_metric(self, present: Sequence[str], where: str) -> str:
         """The metric to read of those that a log holds."""
@@ -81,88 +67,66 @@ class LogChoices:
 def name_columns(
     item: str | None, model: str | None, score: str | None, dataset: str | None
 ) -> dict[str, str]:
-    """The columns of a table that are named, as `LogChoices` has them."""
-    given = {"item": item, "model": model, "score": score, "task": dataset}
-    return {field: column for field, column in given.items() if column is not None}
+    """Collect a table's named columns, as `LogChoices` has them."""
+    columns = {"item": item, "model": model, "score": score, "task": dataset}
+    return {field: column for field, column in columns.items() if column is not None}
 
 
 Names = Sequence[str] | str | None
 
 
-def list_names(given: Names) -> tuple[str, ...]:
-    """One name, several, or none."""
-    return (given,) if isinstance(given, str) else tuple(given or ())
+def list_names(names: Names) -> tuple[str, ...]:
+    """Convert one name, several, or none to a tuple."""
+    return (names,) if isinstance(names, str) else tuple(names or ())
 
 
 def belongs(task: str, members: Sequence[str]) -> bool:
-    """Whether a task is one of a group's, of which names or patterns are given."""
+    """Test whether a task is in a group, given by names or patterns."""
     return any(task == each or fnmatchcase(task, each) for each in members)
 
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """The records of one file.
+    """The records of one file."""
 
-    Attributes
-    ----------
-    where
-        The file.
-    tool
-        What wrote it.
-    key
-        The field that tells items apart.
-    records
-        With `COLUMNS`.
-    versions
-        Versions of the data sets, where the log knows them.
-    notes
-        Sentences about it.
-    unread
-        Data sets that nobody asked for.
-    metrics
-        All that it holds, where it holds more than its records.
-    groups
-        The tasks of groups that are known of the logs.
-    marks
-        What no second run has: identifiers of its samples, or of the run; none where the tool
-        gives none.
-    """
-
-    where: str
-    tool: str
-    key: str
-    records: pl.DataFrame
+    where: str  # the file
+    tool: str  # tool that wrote it
+    key: str  # field that identifies items
+    records: pl.DataFrame  # with the columns of `RECORD_SCHEMA`
+    # Versions of the data sets, where the log knows them.
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
-    notes: Sequence[str] = ()
-    unread: tuple[str, ...] = ()
-    metrics: tuple[str, ...] = ()
+    notes: Sequence[str] = ()  # sentences about it
+    unread: tuple[str, ...] = ()  # data sets that were not requested
+    metrics: tuple[str, ...] = ()  # all metrics of the log, if there are more than in its records
+    # The tasks of groups that are known of the logs.
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    # Unique identifiers of its samples, or of the run; empty if the tool has none.
     marks: frozenset[str] = frozenset()
 
 
 def make_records(table: pl.DataFrame, where: str, **same: str | int | None) -> pl.DataFrame:
-    """A table with every column of `COLUMNS`: those given, those that are the same in all rows.
+    """Complete a table with every column of `RECORD_SCHEMA`; `same` are constant columns.
 
     Names are normalized; those that could steer a terminal are written with escapes, and long keys
     of items are shortened.
     """
-    given = {
+    constants = {
         name: each if isinstance(each, int) else as_word(each, where)
         for name, each in same.items()
         if name not in table.columns
     }
-    absent = {"attempt": 1, "scorer": "", "metric": "", "filter": "", **given}
+    absent = {"attempt": 1, "scorer": "", "metric": "", "filter": "", **constants}
     added = [
         pl.lit(absent.get(name), dtype=kind).alias(name)
-        for name, kind in COLUMNS.items()
+        for name, kind in RECORD_SCHEMA.items()
         if name not in table.columns
     ]
     table = table.with_columns(added).with_columns(
-        pl.col(name).cast(kind) for name, kind in COLUMNS.items()
+        pl.col(name).cast(kind) for name, kind in RECORD_SCHEMA.items()
     )
     score = pl.when(is_missing(table["score"])).then(pl.lit(UNSCORED_SCORE)).otherwise("score")
     table = table.with_columns(
-        *(_map_distinct(table[name].fill_null(""), _clean_name) for name in _NAMES),
+        *(_map_distinct(table[name].fill_null(""), _clean_name) for name in _NAME_COLUMNS),
         normalize_names(table["item"]),
         pl.when(pl.col("score").ne_missing(UNANSWERED_SCORE)).then(score).alias("score"),
     )
@@ -173,7 +137,7 @@ def make_records(table: pl.DataFrame, where: str, **same: str | int | None) -> p
             noun = {"task": "data set"}.get(name, name)
             raise StudyError("record-field-missing", where=where, field=noun, records=rows)
         warn_of_shortened(table[name], where)
-    return table.with_columns(item_keys(table["item"])).select(list(COLUMNS))
+    return table.with_columns(item_keys(table["item"])).select(list(RECORD_SCHEMA))
 
 
 def digest_scores(records: pl.DataFrame) -> str:
@@ -184,12 +148,12 @@ def digest_scores(records: pl.DataFrame) -> str:
 
 def unread_log(where: str, tool: str, task: str) -> Log:
     """The log of a data set that nobody asked for."""
-    return Log(where, tool, "", pl.DataFrame(schema=COLUMNS), unread=(plain_text(task),))
+    return Log(where, tool, "", pl.DataFrame(schema=RECORD_SCHEMA), unread=(plain_text(task),))
 
 
 def item_keys(items: pl.Series) -> pl.Series:
     """Keys of items that a terminal and a table can show: no controls, no long texts."""
-    odd = items.str.contains(r"\p{C}") | (items.str.len_chars() > _LONGEST)
+    odd = items.str.contains(r"\p{C}") | (items.str.len_chars() > _MAX_KEY_CHARACTERS)
     if not odd.any():
         return items
     return items.scatter(odd.arg_true(), _map_distinct(items.filter(odd), _shorten_key))
@@ -207,7 +171,7 @@ def _clean_name(text: str) -> str:
 
 def _shorten_key(text: str) -> str:
     """A key that is short, and as unique."""
-    if len(text) <= _LONGEST:
+    if len(text) <= _MAX_KEY_CHARACTERS:
         return plain_text(text)
     return f"{plain_text(text[:60])}... {blake2b(text.encode(), digest_size=8).hexdigest()}"
 
@@ -221,25 +185,27 @@ def group_log(log: Log, owner: Mapping[str, str]) -> Log:
 
 
 def choose_name(
-    present: Sequence[str], asked: Sequence[str], noun: str, where: str, holds: str = "holds"
+    present: Sequence[str], requested: Sequence[str], noun: str, where: str, holds: str = "holds"
 ) -> str:
-    """The one of several names that was asked for, or the only one that there is.
+    """Choose the one requested name of several, or the only one.
 
-    Where that is not one, a message says what `where` holds, by the noun that the option is called.
+    Otherwise the message lists what `where` holds, under the option's noun.
     """
-    chosen = [name for name in present if name in asked]
+    chosen = [name for name in present if name in requested]
     if len(chosen) == 1:
         return chosen[0]
-    if not asked and len(present) == 1:
+    if not requested and len(present) == 1:
         return present[0]
-    known = ", ".join(map(repr, present[:30])) + (", ..." if len(present) > 30 else "")
-    if asked and not chosen:
+    choices = ", ".join(map(repr, present[:30])) + (", ..." if len(present) > 30 else "")
+    if requested and not chosen:
         raise OptionError(
             "unknown-score-choice",
             where=where,
             option=noun,
-            asked=" or ".join(map(repr, asked)),
+            asked=" or ".join(map(repr, requested)),
             verb=holds,
-            choices=known,
+            choices=choices,
         )
-    raise OptionError("score-choice-ambiguous", where=where, verb=holds, option=noun, choices=known)
+    raise OptionError(
+        "score-choice-ambiguous", where=where, verb=holds, option=noun, choices=choices
+    )

@@ -1,12 +1,12 @@
 """Tables of item, model and score: Parquet, CSV and its kin, JSON Lines or JSON.
 
-Columns go by these names, where one of them is there: item, question_id, question, sample_id,
+Columns are recognised by these names: item, question_id, question, sample_id,
 instance_id, image, id; model, model_id, classifier; score, solved, correct, is_correct; and
-optionally dataset, benchmark, task, category; attempt, epoch, trial; judge, scorer; metric. Of two
-that are there none is taken: the user says which column is the item, the model, the score and the
-data set. These may be any column, and in JSON (and Parquet) a path: `data.correct` is the member
-"correct" of the member "data", and `results.*.score` that of each element of "results". A table
-without a data set's name is called as its file.
+optionally dataset, benchmark, task, category; attempt, epoch, trial; judge, scorer; metric. If a
+table has two of them, the user names the column of the item, the model, the score or the data set.
+These may be any column, and in JSON (and Parquet) a path: `data.correct` is the member "correct" of
+the member "data", and `results.*.score` that of each element of "results". A table without a data
+set's name has its file's.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,16 +16,16 @@ from typing import Any
 import polars as pl
 
 from bayesrep.errors import OptionError, StudyError, listing
-from bayesrep.files import json_parts, parquet
+from bayesrep.files import json_stream, parquet
 from bayesrep.files.names import normalize_names
 from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import whole_numbers
 from bayesrep.sources.evals.records import Log, make_records
-from bayesrep.sources.evals.verdicts import lowest_scores, score_values
+from bayesrep.sources.evals.solved import lowest_scores, score_values
 
-TOOL = "table of scores"
-TABLES = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".xlsx")
-LINES = (".jsonl", ".ndjson")
+TABLE_NAME = "table of scores"
+TABLE_ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".xlsx")
+LINES_ENDINGS = (".jsonl", ".ndjson")
 _KNOWN_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "item": ("item", "question_id", "question", "sample_id", "instance_id", "image", "id"),
     "model": ("model", "model_id", "classifier"),
@@ -35,17 +35,17 @@ _KNOWN_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "scorer": ("judge", "scorer"),
     "metric": ("metric",),
 }
-_RATINGS = {"question_id", "model", "score", "turn"}
-"""Columns of judgements of FastChat and its kin (MT-Bench, LiveBench), whose -1 is no score."""
-_NAMES = tuple(name for names in _KNOWN_COLUMNS.values() for name in names)
+_RATING_COLUMNS = {"question_id", "model", "score", "turn"}
+"""Columns of judgements of FastChat and others (MT-Bench, LiveBench), whose -1 is no score."""
+_COLUMN_NAMES = tuple(name for names in _KNOWN_COLUMNS.values() for name in names)
 _NEEDED_COLUMNS = ("item", "model", "score")
-OPTIONS: Mapping[str, str] = {"item": "item", "model": "model", "score": "score", "task": "dataset"}
-"""What a user may say which column is, and how the option is called."""
+OPTION_OF_FIELD = {"item": "item", "model": "model", "score": "score", "task": "dataset"}
+"""Fields whose column a user may name, with the name of the option."""
 _EACH_TASK = "*"
 
 
 def are_scores(names: Sequence[str], model: str | None) -> bool:
-    """Whether columns are called as an item, a model (if the user names none) and a score are."""
+    """Test for the columns of an item, a model (unless the user names it) and a score."""
     needed = [field for field in _NEEDED_COLUMNS if not (field == "model" and model is not None)]
     return all(set(_KNOWN_COLUMNS[field]) & set(names) for field in needed)
 
@@ -53,7 +53,7 @@ def are_scores(names: Sequence[str], model: str | None) -> bool:
 def read(
     path: Path, model: str | None, chosen: Mapping[str, str], advance: Callable[[int], None]
 ) -> Log:
-    """The records of one table, of which `chosen` says what is which column.
+    """Read the records of one table, whose columns `chosen` may name.
 
     Raises
     ------
@@ -66,14 +66,16 @@ def read(
     lines, notes = are_lines(path), list[str]()
     # Lines of JSON are streamed, one JSON document is read whole, and tables have columns.
     if lines or kind == ".json":
-        pairs = [] if lines else json_parts.all_parts(json_parts.read_text(path), where)
-        key, first = pairs[0] if pairs else (None, json_parts.first_object(path) if lines else None)
+        pairs = [] if lines else json_stream.all_parts(json_stream.read_text(path), where)
+        key, first = (
+            pairs[0] if pairs else (None, json_stream.first_object(path) if lines else None)
+        )
         names = list(first) if key is None and isinstance(first, dict) else []
         chosen = _split_scores(chosen, names)
         column_of = _columns(names, chosen, model, where)
-        wanted = {field: _keys(name, names) for field, name in column_of.items()}
-        parts = json_parts.fields(path, wanted, advance=advance) if lines else ()
-        table = pl.concat(parts) if lines else _of_json(pairs, wanted, where)
+        field_keys = {field: _keys(name, names) for field, name in column_of.items()}
+        parts = json_stream.fields(path, field_keys, advance=advance) if lines else ()
+        table = pl.concat(parts) if lines else _of_json(pairs, field_keys, where)
         needed = {field: column_of[field] for field in ("item", "score")}
         table, notes = _of_items(table, {**needed, **chosen}, path)
         if "attempt" in column_of:
@@ -83,7 +85,7 @@ def read(
             chosen = _split_scores(chosen, ())
             table = parquet.read(path, where, list(dict.fromkeys(chosen.values())))
         else:
-            table = read_only(path, (*_NAMES, *_split_scores(chosen, ()).values())).frame
+            table = read_only(path, (*_COLUMN_NAMES, *_split_scores(chosen, ()).values())).frame
             chosen = _split_scores(chosen, table.columns)
         names = table.columns
         column_of = _columns(names, chosen, model, where)
@@ -99,7 +101,7 @@ def read(
         score=lowest_scores([table[name] for name in column_of if name.split(" ")[0] == "score"])
     )
     failed = score_values(table["score"]) == -1
-    if failed.any() and set(names) >= _RATINGS:
+    if failed.any() and set(names) >= _RATING_COLUMNS:
         table = table.with_columns(score=table["score"].set(failed, None))
         notes.append(f"{path.name}: {failed.sum():,} scores are -1, a rating that failed: no score")
     if "scorer" in column_of:  # FastChat writes a judge as a list
@@ -110,7 +112,9 @@ def read(
     if model is not None:
         table = table.with_columns(model=pl.lit(model))
     name = path.name.removesuffix(".gz").rpartition(".")[0]
-    return Log(where, TOOL, column_of["item"], make_records(table, where, task=name), notes=notes)
+    return Log(
+        where, TABLE_NAME, column_of["item"], make_records(table, where, task=name), notes=notes
+    )
 
 
 def _words(column: pl.Series, field: str) -> pl.Series:
@@ -120,13 +124,13 @@ def _words(column: pl.Series, field: str) -> pl.Series:
 
 
 def are_lines(path: Path) -> bool:
-    """Whether a file is of JSON Lines, by its ending or, where that is of JSON, by its lines."""
+    """Test for JSON Lines, by the ending or, of a JSON file, by its lines."""
     kind = path.suffix.lower()
-    return kind in LINES or (kind == ".json" and json_parts.are_lines(path))
+    return kind in LINES_ENDINGS or (kind == ".json" and json_stream.are_lines(path))
 
 
 def _split_scores(chosen: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
-    """What the user chose, where several scores are named (a,b) each a field of its own."""
+    """Split several scores of the user's choice (a,b) into fields of their own."""
     score = chosen.get("score", "")
     if "," not in score or score in names:
         return dict(chosen)
@@ -140,17 +144,17 @@ def _split_scores(chosen: Mapping[str, str], names: Sequence[str]) -> dict[str, 
 def _columns(
     names: Sequence[str], chosen: Mapping[str, str], model: str | None, where: str
 ) -> dict[str, str]:
-    """Which column is what: as the user says, or by its name where one is there."""
+    """Find the column of each field, by the user's choice or by its name."""
     column_of = dict(chosen)
-    for field, known in _KNOWN_COLUMNS.items():
+    for field, candidates in _KNOWN_COLUMNS.items():
         if field in chosen or (field == "model" and model is not None):
             continue
-        present = [name for name in known if name in names]
+        present = [name for name in candidates if name in names]
         if len(present) > 1:
-            option = OPTIONS.get(field)
+            option = OPTION_OF_FIELD.get(field)
             way = f"say which (--{option} COLUMN)" if option else "leave all but one out"
             columns = " and ".join(map(repr, present))
-            noun = OPTIONS.get(field, field).replace("dataset", "data set")
+            noun = OPTION_OF_FIELD.get(field, field).replace("dataset", "data set")
             raise OptionError(
                 "score-column-ambiguous", where=where, columns=columns, field=noun, way=way
             )
@@ -173,51 +177,51 @@ def _keys(name: str, names: Sequence[str]) -> list[str]:
 
 
 def _of_items(
-    table: pl.DataFrame, found: Mapping[str, str], path: Path
+    table: pl.DataFrame, column_of: Mapping[str, str], path: Path
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Keep the objects that are about an item; logs of events have others, too."""
-    kept = table.filter(pl.col("item").is_not_null())
-    if not len(kept):
-        raise StudyError("key-found-nowhere", where=path, key=found["item"])
-    for field, key in found.items():
-        if kept[field].null_count() == len(kept):
+    """Keep the objects about an item; logs of events have others, too."""
+    with_item = table.filter(pl.col("item").is_not_null())
+    if not len(with_item):
+        raise StudyError("key-found-nowhere", where=path, key=column_of["item"])
+    for field, key in column_of.items():
+        if with_item[field].null_count() == len(with_item):
             raise StudyError("key-found-nowhere", where=path, key=key)
-    others = len(table) - len(kept)
-    told = f"{path.name}: {others:,} records without {found['item']!r} left out"
-    return kept, ([told] if others else [])
+    others = len(table) - len(with_item)
+    note = f"{path.name}: {others:,} records without {column_of['item']!r} left out"
+    return with_item, ([note] if others else [])
 
 
 def _of_json(
-    pairs: Sequence[tuple[str | None, Any]], wanted: Mapping[str, Sequence[str]], where: str
+    pairs: Sequence[tuple[str | None, Any]], field_keys: Mapping[str, Sequence[str]], where: str
 ) -> pl.DataFrame:
-    """The fields of a JSON file, whose paths go through the elements of one list."""
+    """Read the fields of a JSON file, with paths through the elements of one list."""
     if pairs and pairs[0][0] is None:
         contents: Any = [value for _, value in pairs]
-        wanted = {field: [_EACH_TASK, *keys] for field, keys in wanted.items()}
+        field_keys = {field: [_EACH_TASK, *keys] for field, keys in field_keys.items()}
     else:
         contents = dict(pairs)
-    begins = {field: _length(keys) for field, keys in wanted.items()}
-    longest = max(wanted, key=lambda field: begins[field])
-    way = list(wanted[longest][: begins[longest]])
-    for field, keys in wanted.items():
+    begins = {field: _length(keys) for field, keys in field_keys.items()}
+    longest = max(field_keys, key=lambda field: begins[field])
+    way = list(field_keys[longest][: begins[longest]])
+    for field, keys in field_keys.items():
         if list(keys[: begins[field]]) != way[: begins[field]]:
-            paths = listing([".".join(each) for each in (wanted[longest], keys)], "path")
+            paths = listing([".".join(each) for each in (field_keys[longest], keys)], "path")
             raise OptionError("paths-through-different-lists", where=where, paths=paths)
     rows = [
         [
-            json_parts.as_word(
-                json_parts.dig_value(trail[begins[field]], keys[begins[field] :]), where
+            json_stream.as_word(
+                json_stream.dig_value(trail[begins[field]], keys[begins[field] :]), where
             )
-            for field, keys in wanted.items()
+            for field, keys in field_keys.items()
         ]
         for trail in _trails(contents, way, ())
     ]
-    return pl.DataFrame(rows, schema=dict.fromkeys(wanted, pl.String()), orient="row")
+    return pl.DataFrame(rows, schema=dict.fromkeys(field_keys, pl.String()), orient="row")
 
 
 def _length(keys: Sequence[str]) -> int:
-    """How many keys lead to the elements of the last list."""
-    return max((at + 1 for at, key in enumerate(keys) if key == _EACH_TASK), default=0)
+    """Count the keys up to the elements of the last list."""
+    return max((index + 1 for index, key in enumerate(keys) if key == _EACH_TASK), default=0)
 
 
 def _trails(value: Any, way: Sequence[str], before: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:

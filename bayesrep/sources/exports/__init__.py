@@ -1,1 +1,1 @@
-"""What annotation tools export, one module a form; `bayesrep.sources.raw_answers` calls them."""
+"""Exports of annotation tools, one module a form, for `bayesrep.sources.raw_answers`."""

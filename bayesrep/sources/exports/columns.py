@@ -1,4 +1,4 @@
-"""What the readers of exports share: where a file says what, and answers of several choices."""
+"""Columns of exports, and answers of several choices, for all readers of exports."""
 
 import re
 import warnings
@@ -9,54 +9,46 @@ from typing import Any
 import polars as pl
 
 from bayesrep.errors import StudyError, TableWarning, listing, plain_text
-from bayesrep.files.json_parts import as_word
-from bayesrep.files.places import Place
+from bayesrep.files.json_stream import as_word
+from bayesrep.files.row_numbers import Place
 from bayesrep.files.values import flags, is_missing
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Where a file says what; None where its source says.
+    """Columns of a file; None for the source's default."""
 
-    Attributes
-    ----------
-    image, worker, answer
-        Columns of a table. Of Mechanical Turk image and answer may hold a ``*`` each, for the
-        numbers of an assignment's images: `Input.image*` and `Answer.image*`. Of Label Studio
-        `image` is a key of the task's data, `answer` the name of a control.
-    label
-        Column of the label that was asked about.
-    separator
-        Between answers of which several could be selected: every one that anybody selected becomes
-        a label, and each answer a yes or a no to each of them.
-    """
-
+    # image, worker, answer: columns of a table. Of Mechanical Turk image and answer may hold a
+    # ``*`` each, for the numbers of an assignment's images: `Input.image*` and `Answer.image*`. Of
+    # Label Studio `image` is a key of the task's data, `answer` the name of a control.
     image: str | None = None
     worker: str | None = None
     answer: str | None = None
-    label: str | None = None
+    label: str | None = None  # column of the label in question
+    # Separator of answers with several choices: every choice that anybody selected becomes a label,
+    # and each answer a yes or a no to each of them.
     separator: str | None = None
 
 
-def name_image(held: Mapping[str, Any], field: str, where: str) -> str:
-    """What a task calls its image: a text, or a number as text."""
-    if field not in held:
-        fields = ", ".join(map(plain_text, held))
+def name_image(data: Mapping[str, Any], field: str, where: str) -> str:
+    """Read a task's name of its image: a text, or a number as text."""
+    if field not in data:
+        fields = ", ".join(map(plain_text, data))
         raise StudyError("task-without-image", where=where, field=field, fields=fields)
-    value = held[field]
+    value = data[field]
     image = as_word(value, where)
     if image is None or isinstance(value, bool | list | dict):
-        shown = plain_text(image or "null")
-        raise StudyError("task-image-without-name", where=where, field=field, value=shown)
+        value_text = plain_text(image or "null")
+        raise StudyError("task-image-without-name", where=where, field=field, value=value_text)
     if image.startswith("data:"):
         raise StudyError("image-contents-for-name", where=where, field=field)
     return image
 
 
-def join_choices(choices: Sequence[str], asked: Columns, where: str) -> str:
-    """Several choices as one answer."""
-    separator = asked.separator or "|"
-    for choice in choices if asked.separator else ():
+def join_choices(choices: Sequence[str], columns: Columns, where: str) -> str:
+    """Join several choices into one answer."""
+    separator = columns.separator or "|"
+    for choice in choices if columns.separator else ():
         if separator in choice:
             raise StudyError(
                 "choice-holds-separator", where=where, choice=choice, separator=separator
@@ -64,26 +56,26 @@ def join_choices(choices: Sequence[str], asked: Columns, where: str) -> str:
     return separator.join(choices)
 
 
-_REJECTED = ("rejected", "skipped", "expired", "active")
-_MARKS: Mapping[str, Callable[[pl.Series, str | Place], pl.Series]] = {
+_REJECTED_STATES = ("rejected", "skipped", "expired", "active")
+_MARK_TESTS: Mapping[str, Callable[[pl.Series, str | Place], pl.Series]] = {
     r"ASSIGNMENT:status|AssignmentStatus|last_action|review": lambda column, _: (
-        column.cast(pl.String).str.to_lowercase().is_in(_REJECTED)
+        column.cast(pl.String).str.to_lowercase().is_in(_REJECTED_STATES)
     ),
     r"_golden|_tainted|_canary|ground_truth|was_cancelled": flags,
     r"GOLDEN:.*|Reject": lambda column, _: ~is_missing(column),
     r"ACCEPT:verdict": lambda column, _: column.cast(pl.String) == "-",
 }
-"""Columns in which tools say what they rejected or planted, and which of their rows do."""
+"""Columns in which tools mark rejected or planted answers, with tests for marked rows."""
 
 
 def find_marks(
     table: pl.DataFrame, where: str | Place, used: Collection[str] = ()
 ) -> dict[str, pl.Series]:
-    """Which rows the tool itself rejected or planted, by the columns that say so."""
+    """Find the rows that the tool itself marked as rejected or planted."""
     return {
         name: find_marked(table[name], where)
         for name in table.columns
-        for heading, find_marked in _MARKS.items()
+        for heading, find_marked in _MARK_TESTS.items()
         if name not in used and re.fullmatch(heading, name)
     }
 

@@ -1,9 +1,9 @@
 """Label Studio's exports: tasks with their annotations (JSON), or a row an annotation (JSON-MIN).
 
-An annotation holds a result for every control that was used. Kinds in `VALUE_KEYS` can answer;
-where a control was answered about several regions of an image, that is one about the image only if
-all say the same. Annotations that were skipped, rejected by the last review or marked as ground
-truth are left out, and so are predictions.
+An annotation holds a result for every control that was used. Types in `VALUE_KEYS` can answer;
+answers about several regions of an image count for the image only if all are equal. Annotations
+that were skipped, rejected by the last review or marked as ground truth are left out, and so are
+predictions.
 """
 
 import warnings
@@ -17,8 +17,8 @@ import polars as pl
 
 from bayesrep.errors import StudyError, TableWarning, listing, plain_text
 from bayesrep.files import strict_json
-from bayesrep.files.json_parts import as_word
-from bayesrep.files.tables import ENDINGS, warn_unread
+from bayesrep.files.json_stream import as_word
+from bayesrep.files.tables import TABLE_ENDINGS, warn_unread
 from bayesrep.sources.exports.columns import (
     Columns,
     drop_marked,
@@ -35,64 +35,57 @@ VALUE_KEYS: Mapping[str, str] = {
     "pairwise": "selected",
     "textarea": "text",
 }
-"""Types of controls that can hold an answer, and where their values have it."""
-_FREE = "textarea"
-_MIN = "choice"
-_MARKS = {"was_cancelled", "ground_truth", "last_action"}
-_FACTS = {"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time"} | _MARKS
-_UPLOAD = r"^(?:.*/)?upload/(?:\d+/)?[0-9a-f]{8}-"
+"""Types of controls that can hold an answer, with its key in their values."""
+_FREE_TEXT_TYPE = "textarea"
+_JSON_MIN_CONTROL = "choice"
+_MARK_FIELDS = {"was_cancelled", "ground_truth", "last_action"}
+_FACT_FIELDS = {
+    *"id annotator annotation_id created_at updated_at lead_time".split(),
+    *_MARK_FIELDS,
+}
+_UPLOAD_PATTERN = r"^(?:.*/)?upload/(?:\d+/)?[0-9a-f]{8}-"
 
-Said = tuple[str, list[str] | None]
-"""The type of a control, and what was said with it; None where that can be no answer."""
+ControlValue = tuple[str, list[str] | None]
+"""The type of a control, and its values; None if they cannot be an answer."""
 
 
 @dataclass(frozen=True, eq=False)
 class Annotation:
-    """What one worker did of one task.
+    """One worker's annotation of one task."""
 
-    Attributes
-    ----------
-    task
-        The task.
-    held
-        The annotation; in JSON-MIN the same as the task.
-    worker
-        Who did it.
-    """
-
-    task: Mapping[str, Any]
-    held: Mapping[str, Any]
-    worker: str
+    task: Mapping[str, Any]  # the task
+    record: Mapping[str, Any]  # the annotation; in JSON-MIN the same as the task
+    worker: str  # its worker
 
     @property
     def data(self) -> Mapping[str, Any]:
-        """What the task is about."""
-        return self.task if self.held is self.task else self.task["data"]
+        """Data of the task."""
+        return self.task if self.record is self.task else self.task["data"]
 
 
 def count_annotations(tasks: Iterable[Mapping[str, Any]], where: str) -> list[Annotation]:
-    """The annotations of all tasks that count."""
+    """List the valid annotations of all tasks."""
     every: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
     predictions = 0
     for task in tasks:
         # The small JSON export has one annotation a task, in the task itself.
-        every += [(task, held) for held in task.get("annotations", [task])]
+        every += [(task, record) for record in task.get("annotations", [task])]
         predictions += len(task.get("predictions") or ())
-    marks = {name: [str(held.get(name)) for _, held in every] for name in sorted(_MARKS)}
-    marks["review"] = [_last_review(held.get("reviews")) for _, held in every]
+    marks = {name: [str(record.get(name)) for _, record in every] for name in sorted(_MARK_FIELDS)}
+    marks["review"] = [_last_review(record.get("reviews")) for _, record in every]
     rows = drop_marked(pl.DataFrame(marks).with_row_index(), where)["index"]
     annotations: list[Annotation] = []
     nameless = Counter[tuple[int, str]]()
-    for task, held in map(every.__getitem__, rows):
-        small = held is task
+    for task, record in map(every.__getitem__, rows):
+        small = record is task
         # Annotations without a name count as answers of different people.
-        worker = _person_name(held.get("annotator" if small else "completed_by"))
+        worker = _person_name(record.get("annotator" if small else "completed_by"))
         if worker is None:
-            number = str(held.get("annotation_id" if small else "id"))
+            number = str(record.get("annotation_id" if small else "id"))
             nameless[id(task), number] += 1
             name = f"annotation {number} of task {task.get('id')}, {nameless[id(task), number]}"
             worker = f"nobody ({where}: {name})"
-        annotations.append(Annotation(task, held, worker))
+        annotations.append(Annotation(task, record, worker))
     tell_anonymous(nameless.total(), where, "completed_by or annotator is empty")
     if predictions:
         text = f"{where}: {predictions:,} predictions of models are no answers, and left out"
@@ -101,41 +94,41 @@ def count_annotations(tasks: Iterable[Mapping[str, Any]], where: str) -> list[An
 
 
 def _last_review(reviews: Sequence[Mapping[str, Any]] | None) -> str:
-    """What the last of an annotation's reviews says."""
+    """Return the verdict of an annotation's last review."""
     by_time = sorted(reviews or (), key=lambda review: str(review.get("created_at")))
     return "rejected" if by_time and by_time[-1].get("accepted") is False else ""
 
 
 def _person_name(person: Any) -> str | None:
-    """What Label Studio calls someone: a number, or an object that has one; None if nothing."""
+    """Return Label Studio's name of a person: a number, or an object's; None if missing."""
     if isinstance(person, dict):
         person = person.get("id", person.get("email"))
     return None if person is None or str(person).strip() == "" else str(person)
 
 
-def read_label_studio(path: str | Path, asked: Columns) -> pl.DataFrame:
-    """The answer of every annotation that counts."""
-    if (where := str(path)).lower().endswith(ENDINGS):
+def read_label_studio(path: str | Path, columns: Columns) -> pl.DataFrame:
+    """Read the answer of every valid annotation."""
+    if (where := str(path)).lower().endswith(TABLE_ENDINGS):
         raise StudyError("not-label-studio-export", path=path, reason="a table, such as its CSV")
-    held = strict_json.read(path)
+    content = strict_json.read(path)
     try:
-        annotations = count_annotations(held, where)
-        field = asked.image or "image"
+        annotations = count_annotations(content, where)
+        field = columns.image or "image"
         images = [name_image(each.data, field, where) for each in annotations]
-        said = [dict(collect_answers(each, field)) for each in annotations]
+        controls = [dict(collect_answers(each, field)) for each in annotations]
         # An export may hold several controls; one of them is the answer.
-        control = _control(annotations, said, asked, where)
-        others = dict.fromkeys(name for each in said for name in each if name != control)
+        control = _control(annotations, controls, columns, where)
+        others = dict.fromkeys(name for each in controls for name in each if name != control)
         warn_unread(list(others), "answers", (), where)
         rows = [
             {
                 "image": image,
                 "worker": each.worker,
-                "answer": _answer(each, of.get(control, []), control, asked, where),
+                "answer": _answer(each, values.get(control, []), control, columns, where),
                 "task": str(each.task.get("id")),
-                "seconds": each.held.get("lead_time"),
+                "seconds": each.record.get("lead_time"),
             }
-            for each, image, of in zip(annotations, images, said, strict=True)
+            for each, image, values in zip(annotations, images, controls, strict=True)
         ]
         schema = {name: pl.String for name in ("image", "worker", "answer", "task")}
         table = pl.DataFrame(rows, schema={**schema, "seconds": pl.Float64})
@@ -149,34 +142,34 @@ def read_label_studio(path: str | Path, asked: Columns) -> pl.DataFrame:
     return _without_prefixes(table, where)
 
 
-def collect_answers(each: Annotation, field: str) -> Iterator[tuple[str, list[Said]]]:
-    """By control, what was said with it, a value a region; `field` says what the task is about."""
-    if each.held is each.task:
+def collect_answers(each: Annotation, field: str) -> Iterator[tuple[str, list[ControlValue]]]:
+    """Yield each control's values, one a region; `field` is the task's own and skipped."""
+    if each.record is each.task:
         for name, value in each.task.items():
-            if name not in _FACTS and name != field:
+            if name not in _FACT_FIELDS and name != field:
                 yield name, _of_small(value)
         return
-    answers: dict[str, list[Said]] = {}
-    for result in each.held["result"]:
+    answers: dict[str, list[ControlValue]] = {}
+    for result in each.record["result"]:
         if "from_name" in result:
-            said = answers.setdefault(str(result["from_name"]), [])
+            values = answers.setdefault(str(result["from_name"]), [])
             kind = str(result["type"])
             key = VALUE_KEYS.get(kind)
-            said.append((kind, None if key is None else _words(result["value"][key])))
+            values.append((kind, None if key is None else _words(result["value"][key])))
     yield from answers.items()
 
 
-def _of_small(value: Any) -> list[Said]:
-    """A value of JSON-MIN, which does not say the type: a list of objects is one of regions."""
+def _of_small(value: Any) -> list[ControlValue]:
+    """Parse a value of JSON-MIN, without its type: a list of objects is one of regions."""
     regions = value if isinstance(value, list) and any(isinstance(x, dict) for x in value) else None
-    said: list[Said] = []
+    values: list[ControlValue] = []
     for each in [value] if regions is None else regions:
         if isinstance(each, dict):
             key = next((key for key in VALUE_KEYS.values() if key in each), None)
-            said.append(("region", None) if key is None else ("choices", _words(each[key])))
+            values.append(("region", None) if key is None else ("choices", _words(each[key])))
         else:
-            said.append(("choices", _words(each)))
-    return said
+            values.append(("choices", _words(each)))
+    return values
 
 
 def _words(value: Any) -> list[str]:
@@ -190,36 +183,36 @@ def _words(value: Any) -> list[str]:
 
 def _control(
     annotations: Sequence[Annotation],
-    said: Sequence[Mapping[str, Sequence[Said]]],
-    asked: Columns,
+    controls: Sequence[Mapping[str, Sequence[ControlValue]]],
+    columns: Columns,
     where: str,
 ) -> str:
-    """The control that is the answer; where none was ever used, any name will do."""
-    types = {name: of[0] for each in said for name, of in each.items() if of}
+    """Find the control of the answer; any name if none was ever used."""
+    types = {name: values[0] for each in controls for name, values in each.items() if values}
     if not types:
         return ""
-    told = [f"{name} ({kind})" for name, (kind, _) in types.items()]
-    small = any(each.held is each.task for each in annotations)
-    if asked.answer or small:
-        name = asked.answer or _MIN
+    control_names = [f"{name} ({kind})" for name, (kind, _) in types.items()]
+    small = any(each.record is each.task for each in annotations)
+    if columns.answer or small:
+        name = columns.answer or _JSON_MIN_CONTROL
         if name not in types:
             raise StudyError(
                 "no-such-control",
                 where=where,
                 control=name,
-                controls=listing(types if small else told, "control"),
+                controls=listing(types if small else control_names, "control"),
             )
     else:
         holding = {name: kind for name, (kind, words) in types.items() if words is not None}
         chosen = [name for name, kind in holding.items() if kind == "choices"]
-        chosen = chosen or [name for name, kind in holding.items() if kind != _FREE]
+        chosen = chosen or [name for name, kind in holding.items() if kind != _FREE_TEXT_TYPE]
         if len(chosen) > 1:
             raise StudyError(
                 "answer-control-ambiguous", where=where, controls=listing(chosen, "control")
             )
         if not chosen:
             raise StudyError(
-                "controls-without-answer", where=where, controls=listing(told, "control")
+                "controls-without-answer", where=where, controls=listing(control_names, "control")
             )
         (name,) = chosen
     if types[name][1] is None:
@@ -228,10 +221,12 @@ def _control(
     return name
 
 
-def _answer(each: Annotation, of: Sequence[Said], control: str, asked: Columns, where: str) -> str:
-    """What an annotation says of the image; nothing where the control was not used."""
-    said = [words for _, words in of if words is not None]
-    answers = {join_choices(words, asked, where) for words in said}
+def _answer(
+    each: Annotation, values: Sequence[ControlValue], control: str, columns: Columns, where: str
+) -> str:
+    """Return an annotation's answer about the image; empty if the control was not used."""
+    choices = [words for _, words in values if words is not None]
+    answers = {join_choices(words, columns, where) for words in choices}
     if len(answers) > 1:
         raise StudyError(
             "answers-about-regions",
@@ -244,23 +239,23 @@ def _answer(each: Annotation, of: Sequence[Said], control: str, asked: Columns, 
 
 
 def _without_prefixes(table: pl.DataFrame, where: str) -> pl.DataFrame:
-    """Images by the names that files had before they were uploaded, unless two become one."""
+    """Remove the uploads' prefixes from images' names, unless two become one."""
     names = table.select("image").unique(maintain_order=True)
-    names = names.with_columns(own=pl.col("image").str.replace(_UPLOAD, ""))
+    names = names.with_columns(own=pl.col("image").str.replace(_UPLOAD_PATTERN, ""))
     changed = names.filter(pl.col("image") != pl.col("own"))
     if changed.is_empty():
         return table
     old, new = changed.row(0)
-    told = (
+    text = (
         f"images are named without the upload's prefix: {plain_text(old)!r} is {plain_text(new)!r}"
     )
     twice = names.filter(pl.col("own").is_duplicated())["own"].unique(maintain_order=True)
     if len(twice):
-        told = (
+        text = (
             "images are named with the upload's prefix, since without it several would be "
             f"{listing(twice)}"
         )
     else:
-        table = table.with_columns(pl.col("image").str.replace(_UPLOAD, ""))
-    warnings.warn(TableWarning(f"{where}: {told}"), stacklevel=2)
+        table = table.with_columns(pl.col("image").str.replace(_UPLOAD_PATTERN, ""))
+    warnings.warn(TableWarning(f"{where}: {text}"), stacklevel=2)
     return table

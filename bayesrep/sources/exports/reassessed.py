@@ -11,14 +11,14 @@ from bayesrep.errors import StudyError, reason
 from bayesrep.files import npy
 from bayesrep.sources.exports.columns import Columns
 
-RATINGS = ("no", "maybe", "yes")
-"""The last axis of Reassessed ImageNet's tensor."""
-LARGEST_BYTES = 2**32
-"""Bytes of an archive's arrays."""
+RATING_NAMES = ("no", "maybe", "yes")
+"""Ratings along the last axis of Reassessed ImageNet's tensor."""
+MAX_ARCHIVE_BYTES = 2**32
+"""Largest size of an archive's arrays."""
 
 
 def read_reassessed(path: str | Path, _: Columns) -> pl.DataFrame:
-    """The tensor [rater, question, answer] of Reassessed ImageNet; questions are image and label.
+    """Read Reassessed ImageNet's tensor [rater, question, answer]; questions are image and label.
 
     The data are Apache-2.0, github.com/google-research/reassessed-imagenet.
     """
@@ -29,8 +29,8 @@ def read_reassessed(path: str | Path, _: Columns) -> pl.DataFrame:
             if missing := [name for name in needed if name not in sizes]:
                 raise ValueError(f"it has no {missing[0]}")
             # Sizes are read from the directory, before anything is unpacked.
-            if sum(sizes.values()) > LARGEST_BYTES:
-                raise ValueError(f"more than {LARGEST_BYTES // 2**30} GB")
+            if sum(sizes.values()) > MAX_ARCHIVE_BYTES:
+                raise ValueError(f"more than {MAX_ARCHIVE_BYTES // 2**30} GB")
             arrays: list[np.ndarray[Any, Any]] = []
             for name in needed:
                 with archive.open(name) as stream:
@@ -41,13 +41,13 @@ def read_reassessed(path: str | Path, _: Columns) -> pl.DataFrame:
         raise StudyError("not-raters-archive", path=path, reason=reason(error)) from None
     tensor, info, ids = arrays
     # The three arrays describe one another: raters by questions by ratings.
-    shape = (len(ids), len(info), len(RATINGS))
+    shape = (len(ids), len(info), len(RATING_NAMES))
     if tensor.shape != shape or info.shape[1:] != (2,) or tensor.dtype.kind not in "fiu":
         raise StudyError(
             "ratings-tensor-misshapen",
             path=path,
             shape=list(tensor.shape),
-            ratings=", ".join(RATINGS),
+            ratings=", ".join(RATING_NAMES),
             rater_count=shape[0],
             question_count=shape[1],
         )
@@ -57,7 +57,7 @@ def read_reassessed(path: str | Path, _: Columns) -> pl.DataFrame:
         "image": (info[:, 0], question),
         "worker": (ids, rater),
         "label": (info[:, 1], question),
-        "answer": (np.array(RATINGS), answer),
+        "answer": (np.array(RATING_NAMES), answer),
     }
     # Each name becomes a text once, not at every answer.
     return pl.DataFrame(

@@ -1,4 +1,4 @@
-"""Stand-ins for what a pickled NumPy array is rebuilt from.
+"""Stand-ins for the constructors of a pickled NumPy array.
 
 A pickle names constructors and hands them arguments. Every constructor that
 `safe_pickle` admits is mapped to a class here or in `pickled_frames`, which only records what it is
@@ -31,17 +31,17 @@ class StandIn:
 
 
 class RecordedCall(StandIn):
-    """A call that is only written down: its arguments, and the state given afterwards."""
+    """A recorded call: its arguments, and the state set afterwards."""
 
     args: tuple[Any, ...]
     state: Any
 
     def __new__(cls, *args: Any) -> Any:
         """Record the arguments."""
-        made = super().__new__(cls)
-        made.args = args
-        made.state = None
-        return made
+        record = super().__new__(cls)
+        record.args = args
+        record.state = None
+        return record
 
     def __setstate__(self, state: Any) -> None:
         """Record the state."""
@@ -149,16 +149,16 @@ def as_array(recorded: Any) -> NDArray[Any]:
     return built
 
 
-def resolve_records(value: Any, seen: dict[int, Any]) -> Any:
+def resolve_records(value: Any, replaced: dict[int, Any]) -> Any:
     """Replace records anywhere inside lists, tuples and mappings by what they stand for.
 
-    `seen` keeps what was already replaced: a small pickle may refer to one list many times over.
+    `replaced` keeps earlier results: a small pickle may refer to one list many times over.
     """
     if value is None or isinstance(value, str | int | float):
         return value
-    if id(value) not in seen:
-        seen[id(value)] = _replace_record(value, seen)
-    return seen[id(value)]
+    if id(value) not in replaced:
+        replaced[id(value)] = _replace_record(value, replaced)
+    return replaced[id(value)]
 
 
 def objects(values: list[Any]) -> NDArray[Any]:
@@ -166,15 +166,15 @@ def objects(values: list[Any]) -> NDArray[Any]:
     return np.fromiter(values, dtype=object, count=len(values))
 
 
-def _replace_record(value: Any, seen: dict[int, Any]) -> Any:
+def _replace_record(value: Any, earlier: dict[int, Any]) -> Any:
     if isinstance(value, Values):
         return as_array(value)
     if isinstance(value, list):
-        return [resolve_records(item, seen) for item in value]
+        return [resolve_records(item, earlier) for item in value]
     if isinstance(value, tuple):
-        return tuple(resolve_records(item, seen) for item in value)
+        return tuple(resolve_records(item, earlier) for item in value)
     if isinstance(value, dict):
-        replaced = {key: resolve_records(item, seen) for key, item in value.items()}
+        replaced = {key: resolve_records(item, earlier) for key, item in value.items()}
         kinds = (kind for kind in (OrderedDict, Counter) if isinstance(value, kind))
         return next(kinds, dict)(replaced)
     if isinstance(value, StandIn):
@@ -183,7 +183,7 @@ def _replace_record(value: Any, seen: dict[int, Any]) -> Any:
 
 
 def _fill_array(data: Any, recorded: Any, shape: Any) -> NDArray[Any]:
-    """The flat array of exactly a shape's size that `data` holds."""
+    """Build the flat array of `data`, of exactly a shape's size."""
     if not isinstance(recorded, Dtype):
         raise TypeError("an array without a data type")
     dtype = recorded.numpy()
@@ -191,8 +191,8 @@ def _fill_array(data: Any, recorded: Any, shape: Any) -> NDArray[Any]:
     if dtype.hasobject:
         if not isinstance(data, list) or len(data) != size:
             raise ValueError("an array of objects of another length than its shape")
-        seen: dict[int, Any] = {}
-        return objects([resolve_records(item, seen) for item in data])
+        replaced: dict[int, Any] = {}
+        return objects([resolve_records(item, replaced) for item in data])
     raw = _as_bytes(data)
     if len(raw) != size * dtype.itemsize:
         raise ValueError("an array of another length than its shape")

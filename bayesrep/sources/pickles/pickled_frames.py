@@ -1,4 +1,4 @@
-"""Stand-ins for what a pickled pandas frame is rebuilt from, by pandas 0.2x to 3.
+"""Stand-ins for the constructors of a pickled pandas frame, of pandas 0.2x to 3.
 
 See `pickled_arrays` for the principle. The layouts followed here are those that
 pandas itself still reads: blocks in a state dictionary marked "0.14.1" up to pandas 1.2, blocks as
@@ -15,7 +15,7 @@ from bayesrep.sources.pickles.pickled_arrays import RecordedCall, StandIn, Value
 from bayesrep.types import Bools, Ints
 
 # Arrow's text types, and how wide the offsets into the text are.
-_OFFSETS = {"large_string": "<i8", "large_utf8": "<i8", "string": "<i4", "utf8": "<i4"}
+_OFFSET_DTYPES = {"large_string": "<i8", "large_utf8": "<i8", "string": "<i4", "utf8": "<i4"}
 
 
 class Index(Values):
@@ -99,17 +99,19 @@ class ArrowArray(RecordedCall):
     def texts(self) -> list[str | None]:
         """Decode the texts; missing ones are None."""
         kind, length, _, offset, (valid, ends, data), *_ = self.args[0]
-        if str(kind.args[0]) not in _OFFSETS:
+        if str(kind.args[0]) not in _OFFSET_DTYPES:
             raise ValueError(f"an Arrow array of type {kind.args[0]}")
         span = range(int(offset), int(offset) + int(length))
-        stops: list[int] = np.frombuffer(ends or b"", dtype=_OFFSETS[str(kind.args[0])]).tolist()
+        stops: list[int] = np.frombuffer(
+            ends or b"", dtype=_OFFSET_DTYPES[str(kind.args[0])]
+        ).tolist()
         if length and not (0 <= span.start and span.stop < len(stops)):
             raise ValueError("an Arrow array shorter than its length")
         text = data or b""
         if valid is None:
             return [text[stops[i] : stops[i + 1]].decode() for i in span]
-        here = np.unpackbits(np.frombuffer(valid, dtype=np.uint8), bitorder="little")
-        return [text[stops[i] : stops[i + 1]].decode() if here[i] else None for i in span]
+        is_valid = np.unpackbits(np.frombuffer(valid, dtype=np.uint8), bitorder="little")
+        return [text[stops[i] : stops[i + 1]].decode() if is_valid[i] else None for i in span]
 
 
 class ArrowString(Values):
@@ -129,9 +131,9 @@ class BlockCall(RecordedCall):
 class BlockMaker(StandIn):
     """`functools.partial(new_block)`, by which pandas 1.3 and 1.4 write blocks; nothing else."""
 
-    def __new__(cls, made: Any) -> Any:
+    def __new__(cls, constructor: Any) -> Any:
         """Accept blocks as what is to be made."""
-        if made is not BlockCall:
+        if constructor is not BlockCall:
             raise TypeError("functools.partial of something else than a block of columns")
         return super().__new__(cls)
 
@@ -201,10 +203,10 @@ class Frame(RecordedCall):
 def _make_plain_object(kind: Any, allowed: tuple[type[RecordedCall], ...], state: Any) -> Any:
     if kind not in allowed:  # the file says what kind is
         raise TypeError("a constructor used for something else")
-    made = kind()
+    instance = kind()
     if state is not None:
-        made.__setstate__(state)
-    return made
+        instance.__setstate__(state)
+    return instance
 
 
 def _place_columns(values: Any, placement: Any, columns: int) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -234,6 +236,8 @@ def _take_with_missing(values: NDArray[Any], places: NDArray[Any], missing: Bool
     if not missing.any():
         return values[places]
     numeric = values.dtype.kind in "iuf"
-    taken = np.full(places.shape, np.nan if numeric else None, dtype=float if numeric else object)
-    taken[~missing] = values[places[~missing]]
-    return taken
+    values_taken = np.full(
+        places.shape, np.nan if numeric else None, dtype=float if numeric else object
+    )
+    values_taken[~missing] = values[places[~missing]]
+    return values_taken

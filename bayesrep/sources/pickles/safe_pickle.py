@@ -6,7 +6,7 @@ Published annotation data come as pickled pandas frames, as `torch.save` files o
 the constructors listed below, each mapped to a stand-in of ours that records its arguments. Neither
 pandas nor torch is needed, and no function named by a file is ever called. What a hostile file can
 still do is to make Python's unpickler reserve much memory: another process loads it first, within
-limits (see `bayesrep.files.trial`).
+limits (see `bayesrep.files.sandbox`).
 """
 
 import collections
@@ -23,16 +23,16 @@ from typing import IO, Any
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, plain_text
-from bayesrep.files import npy, trial
+from bayesrep.files import npy, sandbox
 from bayesrep.sources.pickles import pickled_arrays as arrays
 from bayesrep.sources.pickles import pickled_frames as frames
 
 _TORCH_MAGIC = 0x1950A86A20F9469CFC6C  # first pickle of a torch.save file before torch 1.6
 
 _NUMPY_CORES = ("numpy.core", "numpy._core")
-_INDEXES = ("pandas.core.indexes", "pandas.indexes")
+_INDEX_MODULES = ("pandas.core.indexes", "pandas.indexes")
 _MASKED_TYPES = ("integer", "floating", "boolean")
-_NUMBERS = [f"{kind}{bits}Dtype" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)]
+_NUMBER_TYPES = [f"{kind}{bits}Dtype" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)]
 
 
 def _allowed_names() -> Iterator[tuple[str, str, Any]]:
@@ -66,10 +66,10 @@ def _allowed_frames() -> Iterator[tuple[str, str, Any]]:
     yield "pandas._libs.internals", "BlockPlacement", frames.Placement
     yield "pandas.core.internals.blocks", "new_block", frames.BlockCall
     yield "functools", "partial", frames.BlockMaker
-    for module in (*(f"{base}.base" for base in _INDEXES), "pandas.core.index"):
+    for module in (*(f"{base}.base" for base in _INDEX_MODULES), "pandas.core.index"):
         yield module, "_new_Index", frames.NewIndex
         yield module, "Index", frames.Index
-    for base in _INDEXES:
+    for base in _INDEX_MODULES:
         yield f"{base}.range", "RangeIndex", frames.RangeIndex
         yield f"{base}.datetimes", "_new_DatetimeIndex", frames.NewIndex
         yield f"{base}.datetimes", "DatetimeIndex", frames.Index
@@ -98,7 +98,7 @@ def _allowed_columns() -> Iterator[tuple[str, str, Any]]:
         yield "pandas.arrays", name, stand_in
     yield "pandas", "Categorical", frames.Categorical
     yield "pandas.core.categorical", "Categorical", frames.Categorical
-    for name in (*_NUMBERS, "Float32Dtype", "Float64Dtype", "BooleanDtype", "StringDtype"):
+    for name in (*_NUMBER_TYPES, "Float32Dtype", "Float64Dtype", "BooleanDtype", "StringDtype"):
         yield "pandas", name, arrays.RecordedCall
         for module in (*_MASKED_TYPES, "string_"):
             yield f"pandas.core.arrays.{module}", name, arrays.RecordedCall
@@ -125,7 +125,7 @@ def read_frame(path: str | Path) -> dict[str, NDArray[Any]]:
     protocols 0 to 5 of pandas 0.2x to 3, and both formats of torch.
     """
     with _report_errors(path):
-        if line := trial.fault(examine_frame, path, str(path)):
+        if line := sandbox.fault(examine_frame, path, str(path)):
             raise StudyError(line)
         return _frame(Path(path))
 
@@ -144,7 +144,7 @@ def read_array(path: str | Path) -> NDArray[Any]:
         if not header.dtype.hasobject:
             file.seek(0)
             return npy.read(file, os.fstat(file.fileno()).st_size)
-        if line := trial.fault(examine_array, path, str(path)):
+        if line := sandbox.fault(examine_array, path, str(path)):
             raise StudyError(line)
         return _objects(file, header)
 
@@ -244,6 +244,6 @@ def _load_frame(path: Path) -> Any:
 
 
 def _one_line(text: str) -> str:
-    """A file's own words without its line breaks, control characters or great length."""
-    shown = plain_text(text)
-    return shown if len(shown) <= 200 else f"{shown[:200]}..."
+    """Shorten a file's text to one line without control characters."""
+    line = plain_text(text)
+    return line if len(line) <= 200 else f"{line[:200]}..."

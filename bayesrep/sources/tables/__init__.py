@@ -19,20 +19,19 @@ which `bayesrep.predict` then adds). Several files of a kind are taken together.
 Annotations may use crowd-kit's column names: `task` is read as image and, where there is a `task`
 and a `worker`, `label` is read as selected. Tables about language models may say item or question
 for image, model and solved for classifier and correct, and judge for worker
-(`bayesrep.studies.words`). Columns that a kind does not name are left out, with a word, of counts,
-annotations and long predictions, but for `position` (a number) or `time` (ISO 8601) of annotations:
-what a worker answered first. True and false are written as true, false, 1, 0, yes or no. The tables
-hold the two data sets asked for, and perhaps the pool of candidates that the replication was chosen
-from, and no other.
+(`bayesrep.studies.vocabulary`). Other columns of counts, annotations and long predictions are
+dropped with a warning, except for `position` (a number) or `time` (ISO 8601), the order of a
+worker's annotations. True and false are written as true, false, 1, 0, yes or no. The tables hold
+the two requested data sets, and perhaps the replication's pool of candidates.
 
-Images that predictions, or tables of images, name otherwise than the counts do are matched where
-that is one to one (`bayesrep.sources.matching`). What is wrong is found all at once: `check_tables`
-lists it, and a reader raises the first.
+Images that predictions, or tables of images, name otherwise than the counts do are matched if that
+is one to one (`bayesrep.sources.match_names`). All problems are found at once: `check_tables` lists
+them, and a reader raises the first.
 
-recognise.py   which kind of table each is, and its columns in their types
-grade.py       whether answers that are labels are right
-check.py       what tables set beside each other lack, repeat or contradict
-build.py       the study, and what classifiers answered
+recognise.py     kind of each table, and conversion of its columns
+correctness.py   correctness of answers that are labels
+check.py         missing, repeated and contradictory rows between tables
+build.py         the study, and the classifiers' answers
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,7 +43,7 @@ from secrets import token_bytes
 import polars as pl
 
 from bayesrep.errors import StudyError, Violation
-from bayesrep.files.copies import refuse_copies
+from bayesrep.files.duplicate_files import refuse_copies
 from bayesrep.files.names import normalize_name
 from bayesrep.files.tables import read_sheets
 from bayesrep.sources.tables.build import (
@@ -55,7 +54,7 @@ from bayesrep.sources.tables.build import (
     table_provenance,
 )
 from bayesrep.sources.tables.recognise import (
-    CANDIDATES,
+    CANDIDATES_ROLE,
     KNOWN_COLUMNS,
     PREDICTED_KINDS,
     GivenTables,
@@ -64,11 +63,11 @@ from bayesrep.sources.tables.recognise import (
     recognise_sheet,
     warn_of_unnamed_classifiers,
 )
-from bayesrep.studies import rules
-from bayesrep.studies.contents import StudyContents
-from bayesrep.studies.problems import Problems
-from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies import validation
+from bayesrep.studies.draft import StudyContents
 from bayesrep.studies.study import Study
+from bayesrep.studies.validation import REQUIRED_ROLES
+from bayesrep.studies.violations import Problems
 
 LISTING_ADVICE = ": `bayesrep check` with the same files lists all"
 
@@ -91,17 +90,16 @@ def read(
         `.csv`, `.tsv`, `.txt` (each also with `.gz`), `.xlsx` and `.parquet` files in any order;
         see the module's text for their columns.
     reference, replication
-        What the column dataset calls the two data sets.
+        Names of the two data sets in the column dataset.
     candidates
-        What it calls the pool that the replication was chosen from, where the tables hold it too;
+        Its name of the pool that the replication was chosen from, if the tables hold it too;
         predictions on it may be left out.
     further
-        What it calls further data sets, by the roles that they are to have.
+        Its names of further data sets, by their roles.
     name
         The study's name.
     keep_workers
-        Whether workers keep their names, instead of codes that cannot be undone, new ones every
-        time.
+        True to keep workers' names, instead of irreversible codes, new ones every time.
 
     Returns
     -------
@@ -214,13 +212,13 @@ def _role_names(
     """Names of the data sets, by role."""
     names: dict[str, str] = dict(zip(REQUIRED_ROLES, (reference, replication), strict=True))
     if candidates is not None:
-        names[CANDIDATES] = candidates
-    taken = (*REQUIRED_ROLES, CANDIDATES)
-    if known := [role for role in further or () if role in taken]:
-        raise StudyError("role-has-own-option", role=known[0])
+        names[CANDIDATES_ROLE] = candidates
+    own_options = (*REQUIRED_ROLES, CANDIDATES_ROLE)
+    if repeated := [role for role in further or () if role in own_options]:
+        raise StudyError("role-has-own-option", role=repeated[0])
     names |= further or {}
     names = {role: normalize_name(name) for role, name in names.items()}
-    rules.raise_first(rules.role_violations("the tables", list(names.items())))
+    validation.raise_first(validation.role_violations("the tables", list(names.items())))
     return names
 
 
@@ -244,7 +242,7 @@ def _read(
 
 
 def _sound(joined: Joined | None, problems: Problems, listed: str = LISTING_ADVICE) -> Joined:
-    """What tables hold; `StudyError` with the first thing that is wrong with them."""
+    """Return sound tables, or raise `StudyError` with the first problem."""
     if joined is None or problems:
         more = len(problems) - 1
         also = f" ({more} more{listed})" if more else ""

@@ -1,4 +1,4 @@
-"""From tables that go together to data sets, a study, and what classifiers answered."""
+"""Build data sets, a study, and classifiers' answers from matching tables."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
-from bayesrep.sources.matching import explain_names
+from bayesrep.sources.match_names import explain_names
 from bayesrep.sources.tables.check import (
     classifiers_by_dataset,
     count_answers_of,
@@ -21,40 +21,40 @@ from bayesrep.sources.tables.check import (
     rename_images,
     repeat_violations,
 )
-from bayesrep.sources.tables.grade import grade_predictions, labels_of_images
+from bayesrep.sources.tables.correctness import grade_predictions, labels_of_images
 from bayesrep.sources.tables.recognise import (
     COUNTED_KINDS,
-    KINDS,
+    KIND_COLUMNS,
     LONG_KIND,
     PREDICTED_KINDS,
     GivenTables,
     TypedTable,
     name_files,
 )
-from bayesrep.studies import rules
+from bayesrep.studies import validation
 from bayesrep.studies.annotated import AnnotatedSet
-from bayesrep.studies.contents import StudyContents
-from bayesrep.studies.folder import LABELS, PROBABILITIES
+from bayesrep.studies.draft import StudyContents
+from bayesrep.studies.layout import LABEL_COLUMNS, PROBABILITY_COLUMNS
 from bayesrep.studies.manifest import JSON
+from bayesrep.studies.parquet_tables import label_violations
 from bayesrep.studies.predictions import Predictions
-from bayesrep.studies.problems import Problems
 from bayesrep.studies.study import Study
-from bayesrep.studies.tables import label_violations
-from bayesrep.studies.words import ENTRY
+from bayesrep.studies.violations import Problems
+from bayesrep.studies.vocabulary import PROVENANCE_ENTRY
 from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Bools
 
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """Tables that go together, and the data sets that they make, by role."""
+    """Matching tables, and their data sets, by role."""
 
     tables: GivenTables
     datasets: Mapping[str, AnnotatedSet]
 
     @property
     def has_predictions(self) -> bool:
-        """Whether some table says what classifiers answered."""
+        """True if some table has predictions."""
         return bool(self.tables.of_kinds(*PREDICTED_KINDS))
 
 
@@ -66,10 +66,10 @@ def join_tables(
     *,
     named: bool,
 ) -> Joined | None:
-    """Set tables beside each other; None where something is wrong, whatever of it is.
+    """Join tables; None if there is any problem.
 
-    Not all that is wrong is looked for where tables are not even `named`, and nothing is built of
-    values that could not be read.
+    Not all checks are made if tables are not even `named`, and nothing is built of values that
+    could not be read.
     """
     sound, called = not problems, tables.datasets
     required: dict[str, Sequence[str]] = {
@@ -83,12 +83,12 @@ def join_tables(
                 "table-kind-absent",
                 where=name_files(paths),
                 kind=noun,
-                columns=" or ".join(", ".join(KINDS[kind]) for kind in kinds),
+                columns=" or ".join(", ".join(KIND_COLUMNS[kind]) for kind in kinds),
             )
-    # Without tables of each kind, or names of the data sets, nothing below can be asked.
+    # Without tables of each kind, or names of the data sets, nothing below can be checked.
     if not named or not tables.tables or not problems.take(dataset_violations(tables)):
         return None
-    # Counts come first: they say which images there are.
+    # Counts come first: they define the images.
     counts: dict[str, TypedTable] = {}
     for role, dataset in called.items():
         counted = count_answers_of(tables, dataset, problems)
@@ -98,22 +98,24 @@ def join_tables(
         if sound and counted.kind == "counts":
             where = f"{counted.where}, data set {dataset!r}"
             selected, shown = (counted.frame[name].to_numpy() for name in ("selected", "shown"))
-            problems.take(rules.value_violations(where, selected, shown))
+            problems.take(validation.value_violations(where, selected, shown))
     answered = tables.of_kinds("annotations")
-    asked = (table.frame.lazy() for table in answered)
-    problems.take(label_violations(name_files(dict.fromkeys(t.where for t in answered)), asked))
+    answer_frames = (table.frame.lazy() for table in answered)
+    problems.take(
+        label_violations(name_files(dict.fromkeys(t.where for t in answered)), answer_frames)
+    )
     # Names of images in other tables are brought to those of the counts.
-    tables, alike = rename_images(tables, counts, problems)
+    tables, names_agree = rename_images(tables, counts, problems)
     graded = grade_predictions(tables, problems)
     if graded is None:
         return None
     classifiers = find_classifiers(graded, problems)
     parts: dict[str, tuple[Bools | None, dict[str, NDArray[np.str_]] | None]] = {}
     for role, counted in counts.items():
-        if alike[role]:
-            given = graded, called[role], counted
-            correct = fill_correctness(*given, classifiers or [], problems)
-            parts[role] = correct, problems.attempt(partial(_groups, *given))
+        if names_agree[role]:
+            arguments = graded, called[role], counted
+            correct = fill_correctness(*arguments, classifiers or [], problems)
+            parts[role] = correct, problems.attempt(partial(_groups, *arguments))
     # All problems have been found; a study is built only if there are none.
     if problems or classifiers is None or set(parts) != set(called):
         return None
@@ -121,8 +123,8 @@ def join_tables(
     for role, (correct, groups) in parts.items():
         if correct is None or groups is None:
             return None
-        made = partial(_build_annotated_set, graded, called[role], counts[role], correct, groups)
-        data = problems.attempt(made)
+        build = partial(_build_annotated_set, graded, called[role], counts[role], correct, groups)
+        data = problems.attempt(build)
         if data is None:
             return None
         annotated[role] = data
@@ -138,7 +140,7 @@ def _groups(tables: GivenTables, dataset: str, counts: TypedTable) -> dict[str, 
     if len({tuple(table.frame.columns) for table in described}) > 1:
         raise StudyError("image-tables-differ-in-columns", where=where)
     rows = pl.concat([table.rows_of(dataset) for table in described])
-    rules.raise_first(repeat_violations(described, ["image"], where, dataset))
+    validation.raise_first(repeat_violations(described, ["image"], where, dataset))
     if (strange := counts.frame.join(rows, on="image", how="anti")).height:
         raise StudyError(
             "counted-image-without-label",
@@ -204,11 +206,11 @@ def build_study(joined: Joined, provenance: Mapping[str, JSON], name: str) -> St
 
 def vocabulary_entry(tables: GivenTables) -> dict[str, JSON]:
     """The entry of a provenance that says that tables speak of items or judges, where they do."""
-    return {ENTRY: "evaluation"} if any(each.others for each in tables.tables) else {}
+    return {PROVENANCE_ENTRY: "evaluation"} if any(each.others for each in tables.tables) else {}
 
 
 def build_contents(joined: Joined, paths: Sequence[str | Path], name: str | None) -> StudyContents:
-    """What tables of files hold: the study and the answers, or the counts alone."""
+    """Build the contents of tables: the study and the answers, or the counts alone."""
     provenance = table_provenance(paths)
     if not joined.has_predictions:
         words = vocabulary_entry(joined.tables)
@@ -219,25 +221,25 @@ def build_contents(joined: Joined, paths: Sequence[str | Path], name: str | None
 
 
 def table_provenance(paths: Sequence[str | Path]) -> dict[str, JSON]:
-    """What a study says of the tables that it is from."""
+    """Build a study's provenance from its tables."""
     return {"source": "tables", "files": [Path(path).name for path in paths]}
 
 
 def build_answers(tables: GivenTables) -> list[Predictions]:
-    """The answers on each data set; none where a table of predictions has no column label_1."""
+    """Build the answers on each data set; none if a table of predictions lacks label_1."""
     long = tables.of_kinds(LONG_KIND)
     shared = set.intersection(
         *(set(table.frame.columns) for table in tables.of_kinds(*PREDICTED_KINDS))
     )
-    if LABELS[0] not in shared:
+    if LABEL_COLUMNS[0] not in shared:
         return []
-    kept = [name for name in ("label", *LABELS, *PROBABILITIES) if name in shared]
+    columns = [name for name in ("label", *LABEL_COLUMNS, *PROBABILITY_COLUMNS) if name in shared]
     answers: list[Predictions] = []
     for dataset in filter(partial(is_predicted, tables), tables.datasets.values()):
         rows = pl.concat(
-            [table.rows_of(dataset).select("image", "classifier", *kept) for table in long]
+            [table.rows_of(dataset).select("image", "classifier", *columns) for table in long]
         )
-        if "label" not in kept:
+        if "label" not in columns:
             labels = labels_of_images(tables).filter(pl.col("dataset") == dataset).drop("dataset")
             rows = rows.join(labels, on="image", how="left")
         answers.append(_predictions(rows, dataset))
@@ -252,7 +254,7 @@ def _predictions(rows: pl.DataFrame, dataset: str) -> Predictions:
     places = pl.DataFrame({"image": images, "place": np.arange(len(images))})
     numbers = pl.DataFrame({"classifier": classifiers, "number": np.arange(len(classifiers))})
     rows = rows.join(places, on="image").join(numbers, on="classifier").sort("number", "place")
-    answers = [name for name in LABELS if name in rows.columns]
+    answers = [name for name in LABEL_COLUMNS if name in rows.columns]
     classes = pl.concat([rows[name] for name in ("label", *answers)]).unique().sort()
     codes = rows.select(pl.col("label", *answers).cast(pl.Enum(classes)).to_physical())
     shape = (len(classifiers), len(images))

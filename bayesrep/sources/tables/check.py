@@ -1,4 +1,4 @@
-"""Tables set beside each other: which data sets, images and classifiers each has, and lacks."""
+"""Checks between tables: data sets, images and classifiers that each has, and lacks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import Violation, did_you_mean, find_nearest, listing
 from bayesrep.files.values import is_missing
-from bayesrep.sources.matching import explain_names, match_image_names
+from bayesrep.sources.match_names import explain_names, match_image_names
 from bayesrep.sources.tables.recognise import (
-    CANDIDATES,
+    CANDIDATES_ROLE,
     COUNTED_KINDS,
     LONG_KIND,
     PREDICTED_KINDS,
@@ -22,37 +22,40 @@ from bayesrep.sources.tables.recognise import (
     TypedTable,
     name_files,
 )
-from bayesrep.studies.problems import Problems
-from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.validation import REQUIRED_ROLES
+from bayesrep.studies.violations import Problems
 from bayesrep.types import Bools, Ints
 
 
 def _option(role: str) -> str:
-    """How the data set of a role is named on the command line."""
-    of_its_own = role in (*REQUIRED_ROLES, CANDIDATES)
+    """Return the command line's option for the data set of a role."""
+    of_its_own = role in (*REQUIRED_ROLES, CANDIDATES_ROLE)
     return f"--{role} NAME" if of_its_own else f"--further {role}=NAME"
 
 
 def dataset_violations(tables: GivenTables) -> Iterator[Violation]:
-    """Check that the tables hold the data sets asked for, and none beside them."""
-    names, held = list(tables.datasets.values()), tables.dataset_names()
+    """Check that the tables hold the requested data sets, and no others."""
+    names, datasets_present = list(tables.datasets.values()), tables.dataset_names()
     where = name_files(dict.fromkeys(table.where for table in tables.tables))
-    missing = {role: name for role, name in tables.datasets.items() if name not in held}
-    others = [name for name in held if name not in names]
+    missing = {role: name for role, name in tables.datasets.items() if name not in datasets_present}
+    others = [name for name in datasets_present if name not in names]
     if missing:
         unsaid = {role: name for role, name in missing.items() if role == name}
-        if len(unsaid) == 2 and len(held) == 2:
+        if len(unsaid) == 2 and len(datasets_present) == 2:
             yield Violation(
-                "data-set-roles-unsaid", where=where, dataset=held[0], other_dataset=held[1]
+                "data-set-roles-unsaid",
+                where=where,
+                dataset=datasets_present[0],
+                other_dataset=datasets_present[1],
             )
             return
-        if len(held) == 1:
+        if len(datasets_present) == 1:
             yield Violation(
                 "only-one-data-set",
                 where=where,
-                dataset=held[0],
+                dataset=datasets_present[0],
                 data_sets=listing(missing.values(), "data set"),
-                hint="".join(did_you_mean(name, held) for name in missing.values()),
+                hint="".join(did_you_mean(name, datasets_present) for name in missing.values()),
             )
             return
         for role, name in missing.items():
@@ -61,8 +64,8 @@ def dataset_violations(tables: GivenTables) -> Iterator[Violation]:
                 where=where,
                 dataset=name,
                 role=role,
-                hint=did_you_mean(name, held),
-                data_sets=listing(held, "data set"),
+                hint=did_you_mean(name, datasets_present),
+                data_sets=listing(datasets_present, "data set"),
                 option=_option(role),
             )
         return
@@ -81,7 +84,7 @@ def dataset_violations(tables: GivenTables) -> Iterator[Violation]:
     for kinds, noun in ((COUNTED_KINDS, "counts or annotations"), (PREDICTED_KINDS, "predictions")):
         some = tables.dataset_names(*kinds)
         for role, name in tables.datasets.items():
-            optional = role == CANDIDATES and noun == "predictions"
+            optional = role == CANDIDATES_ROLE and noun == "predictions"
             if some and name not in some and not optional:
                 where = name_files(dict.fromkeys(table.where for table in tables.of_kinds(*kinds)))
                 yield Violation(
@@ -94,12 +97,12 @@ def dataset_violations(tables: GivenTables) -> Iterator[Violation]:
 
 
 def _explain_data_set(other: str, tables: GivenTables) -> str:
-    """Whose images those of another data set are, where a table has them in place of these."""
+    """Explain an unknown data set whose images are those of a requested one."""
     for table in tables.tables:
         images = table.rows_of(other)["image"]
         for name in set(tables.datasets.values()) - set(table.frame["dataset"]):
             theirs = (each.rows_of(name)["image"] for each in tables.of_kinds(*COUNTED_KINDS))
-            if any(held.is_in(images.implode()).any() for held in theirs):
+            if any(images_present.is_in(images.implode()).any() for images_present in theirs):
                 return f"; its images in {table.where} are those of {name!r}"
     return ""
 
@@ -130,7 +133,7 @@ def count_answers_of(tables: GivenTables, dataset: str, problems: Problems) -> T
 def _nameless_violations(
     counted: Sequence[TypedTable], named: Sequence[TypedTable], dataset: str
 ) -> Iterator[Violation]:
-    """Check that answers of nobody in particular are not given twice, where that can be seen."""
+    """Check that answers without workers are not given twice, as far as possible."""
     nameless = [table for table in counted if table not in named]
     if nameless and named:
         yield Violation(
@@ -138,25 +141,22 @@ def _nameless_violations(
             where=name_files(table.where for table in (*named, *nameless)),
             dataset=dataset,
         )
-    seen: dict[int, list[tuple[TypedTable, pl.DataFrame]]] = {}
+    earlier_by_size: dict[int, list[tuple[TypedTable, pl.DataFrame]]] = {}
     for table in nameless:
         rows = table.rows_of(dataset).select("image", "selected").sort("image", "selected")
-        for other, held in seen.setdefault(len(rows), []):
-            if rows.equals(held):
+        for other, earlier in earlier_by_size.setdefault(len(rows), []):
+            if rows.equals(earlier):
                 yield Violation(
                     "same-answers-twice", where=table.where, other=other.where, dataset=dataset
                 )
-        seen[len(rows)].append((table, rows))
+        earlier_by_size[len(rows)].append((table, rows))
 
 
 def rename_images(
     tables: GivenTables, counts: Mapping[str, TypedTable], problems: Problems
 ) -> tuple[GivenTables, dict[str, bool]]:
-    """The tables with the counts' names of images, where others mean them one to one.
-
-    Also of which roles the names agree, or may.
-    """
-    alike = dict.fromkeys(counts, True)
+    """Rename images to the counts' names, one to one; with the roles whose names agree."""
+    names_agree = dict.fromkeys(counts, True)
     others: list[TypedTable] = []
     for table in tables.tables:
         for role, counted in counts.items():
@@ -173,10 +173,10 @@ def rename_images(
                     covers=table.kind == "images",
                 )
             )
-            alike[role] &= frame is not None
+            names_agree[role] &= frame is not None
             table = table if frame is None else replace(table, frame=frame)
         others.append(table)
-    return replace(tables, tables=others), alike
+    return replace(tables, tables=others), names_agree
 
 
 def classifiers_by_dataset(tables: GivenTables) -> dict[str, list[str]]:
@@ -196,7 +196,7 @@ def classifiers_by_dataset(tables: GivenTables) -> dict[str, list[str]]:
 def find_classifiers(tables: GivenTables, problems: Problems) -> list[str] | None:
     """All classifiers in order of appearance, each on every data set."""
     predicted = classifiers_by_dataset(tables)
-    pool = tables.datasets.get(CANDIDATES, "")
+    pool = tables.datasets.get(CANDIDATES_ROLE, "")
     if not predicted.get(pool, True):  # a pool may come without predictions
         del predicted[pool]
     sound = True
@@ -238,10 +238,10 @@ def fill_correctness(
 ) -> Bools | None:
     """Fill the matrix of correctness [images, classifiers], every entry exactly once.
 
-    Of a pool of candidates that nobody predicted it has no column.
+    A pool of candidates without predictions has no column.
     """
     images = counts.frame["image"]
-    if dataset == tables.datasets.get(CANDIDATES) and not is_predicted(tables, dataset):
+    if dataset == tables.datasets.get(CANDIDATES_ROLE) and not is_predicted(tables, dataset):
         classifiers = ()
     # Rows follow the order of the counts; `times` counts the predictions of every entry.
     rows = pl.DataFrame({"image": images, "row": np.arange(images.len())})
@@ -258,7 +258,7 @@ def fill_correctness(
             sound = False
             alone = images.filter(~images.is_in(predicted["image"].implode())).to_list()
             close = explain_names(strange, alone)
-            at = table.lines(
+            lines = table.lines(
                 (pl.col("dataset") == dataset) & pl.col("image").is_in(strange.implode())
             )
             problems.add(
@@ -267,15 +267,15 @@ def fill_correctness(
                 counts_where=counts.where,
                 images=listing(strange),
                 dataset=dataset,
-                lines=at,
+                lines=lines,
                 hint=close,
             )
             predicted = predicted.filter(~pl.col("image").is_in(strange.implode()))
         joined = predicted.join(rows, on="image", maintain_order="left")
-        for name, at, values in _columns(table.kind, joined):
+        for name, filled_rows, values in _columns(table.kind, joined):
             if name in places:
-                np.add.at(times[:, places[name]], at, 1)
-                correct[at, places[name]] = values
+                np.add.at(times[:, places[name]], filled_rows, 1)
+                correct[filled_rows, places[name]] = values
     # Every entry must have been filled exactly once.
     once = problems.take(
         _times_violations(times, dataset, predictions, images.to_numpy(), classifiers)
@@ -284,7 +284,7 @@ def fill_correctness(
 
 
 def is_predicted(tables: GivenTables, dataset: str) -> bool:
-    """Whether some table has predictions on a data set."""
+    """Test whether some table has predictions on a data set."""
     return any(table.rows_of(dataset).height for table in tables.of_kinds(*PREDICTED_KINDS))
 
 
@@ -306,24 +306,24 @@ def _times_violations(
     classifiers: Sequence[str],
 ) -> Iterator[Violation]:
     where = name_files([table.where for table in tables])
-    told: Mapping[LiteralString, Bools] = {
+    parts: Mapping[LiteralString, Bools] = {
         "prediction-missing": times == 0,
         "prediction-repeated": times > 1,
     }
-    for rule, broken in told.items():
+    for rule, broken in parts.items():
         # Classifiers of whom the same images are missing, or come again, share a line.
-        alike: dict[bytes, list[int]] = {}
+        names_agree: dict[bytes, list[int]] = {}
         for column in np.flatnonzero(broken.any(axis=0)).tolist():
-            alike.setdefault(np.packbits(broken[:, column]).tobytes(), []).append(column)
-        for columns in alike.values():
+            names_agree.setdefault(np.packbits(broken[:, column]).tobytes(), []).append(column)
+        for columns in names_agree.values():
             name = str(classifiers[columns[0]])
             offenders = images[broken[:, columns[0]]]
             others = len(columns) - 1
             too = f", and {others} classifier{'s' if others > 1 else ''} more" if others else ""
-            at = dict[str, str]()
+            lines_fact = dict[str, str]()
             if rule == "prediction-repeated":
                 these = (pl.col("dataset") == dataset) & pl.col("image").is_in(offenders.tolist())
-                at["lines"] = _lines_of_classifier(tables, name, these)
+                lines_fact["lines"] = _lines_of_classifier(tables, name, these)
             yield Violation(
                 rule,
                 where=where,
@@ -331,13 +331,13 @@ def _times_violations(
                 images=listing(offenders),
                 dataset=dataset,
                 others=too,
-                **at,
+                **lines_fact,
             )
 
 
 def _lines_of_classifier(tables: Sequence[TypedTable], name: str, these: pl.Expr) -> str:
     """Lines of a classifier's answers in some rows; of several tables, each by its file."""
-    told: list[str] = []
+    parts: list[str] = []
     for table in tables:
         if table.kind == LONG_KIND:
             own = these & (pl.col("classifier") == name)
@@ -346,14 +346,14 @@ def _lines_of_classifier(tables: Sequence[TypedTable], name: str, these: pl.Expr
         else:
             continue
         if table.frame.select(own.any()).item():
-            told.append((f" in {table.where}" if len(tables) > 1 else "") + table.lines(own))
-    return ",".join(told)
+            parts.append((f" in {table.where}" if len(tables) > 1 else "") + table.lines(own))
+    return ",".join(parts)
 
 
 def repeat_violations(
     tables: Sequence[TypedTable], key: Sequence[str], where: str, dataset: str
 ) -> Iterator[Violation]:
-    """Check that no two rows of a data set say the same thing."""
+    """Check that no two rows of a data set have the same key."""
     rows = pl.concat([table.rows_of(dataset).select(key) for table in tables])
     repeated = rows.filter(pl.struct(key).is_duplicated()).unique(maintain_order=True)
     if not repeated.height:
@@ -365,12 +365,12 @@ def repeat_violations(
         how = ", or where that is nobody's name give every row a worker of its own"
     of_first = [pl.col(name) == value for name, value in repeated.row(0, named=True).items()]
     these = pl.all_horizontal(pl.col("dataset") == dataset, *of_first)
-    at = tables[0].lines(these) if len(tables) == 1 else ""
+    lines = tables[0].lines(these) if len(tables) == 1 else ""
     yield Violation(
         "table-rows-repeated",
         where=where,
         repeated=listing(names, noun),
         dataset=dataset,
-        lines=at,
+        lines=lines,
         advice=how,
     )

@@ -1,4 +1,4 @@
-"""Which kind of table each is, by its columns, and these columns in their types."""
+"""Recognise the kind of each table by its columns, and convert them to their types."""
 
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -11,9 +11,9 @@ import polars as pl
 from bayesrep.errors import StudyError, TableWarning, Violation, did_you_mean, find_nearest, listing
 from bayesrep.files import parquet
 from bayesrep.files.names import normalize_names
-from bayesrep.files.places import Place
-from bayesrep.files.sheets import Sheet
+from bayesrep.files.row_numbers import Place
 from bayesrep.files.tables import require, warn_unread
+from bayesrep.files.text_table import Sheet
 from bayesrep.files.values import (
     UnreadableError,
     all_flags,
@@ -27,34 +27,34 @@ from bayesrep.files.values import (
     warn_of_controls,
     whole_numbers,
 )
-from bayesrep.studies.columns import BESIDE_ANSWERS, COLUMNS, in_our_words
-from bayesrep.studies.folder import LABELS, PROBABILITIES
-from bayesrep.studies.problems import Problems
+from bayesrep.studies.column_aliases import ANSWER_COLUMNS, COLUMN_ALIASES, in_our_words
+from bayesrep.studies.layout import LABEL_COLUMNS, PROBABILITY_COLUMNS
+from bayesrep.studies.violations import Problems
 
-CANDIDATES = "candidates"
-KEY = ("dataset", "image")
+CANDIDATES_ROLE = "candidates"
+IMAGE_KEY = ("dataset", "image")
 LONG_KIND, WIDE_KIND = PREDICTED_KINDS = ("predictions", "wide predictions")
 COUNTED_KINDS = ("counts", "annotations")
-KINDS = {
-    "annotations": (*KEY, "worker", "selected"),
-    "counts": (*KEY, "selected", "shown"),
-    LONG_KIND: (*KEY, "classifier", "correct"),
-    "images": (*KEY, "label"),
-    WIDE_KIND: KEY,
+KIND_COLUMNS = {
+    "annotations": (*IMAGE_KEY, "worker", "selected"),
+    "counts": (*IMAGE_KEY, "selected", "shown"),
+    LONG_KIND: (*IMAGE_KEY, "classifier", "correct"),
+    "images": (*IMAGE_KEY, "label"),
+    WIDE_KIND: IMAGE_KEY,
 }
 KNOWN_COLUMNS = (
-    *(*KEY, *COLUMNS, "task", "worker", "selected", "shown", "position", "time"),
-    *("classifier", "correct", "label", *LABELS, *PROBABILITIES),
+    *(*IMAGE_KEY, *COLUMN_ALIASES, "task", "worker", "selected", "shown", "position", "time"),
+    *("classifier", "correct", "label", *LABEL_COLUMNS, *PROBABILITY_COLUMNS),
 )
-_INSTEAD = {LONG_KIND: ("correct", LABELS[0]), "annotations": ("worker", None)}
-"""Columns that a kind of table can be without: another takes their place, or none is needed."""
-_FURTHER = {
-    LONG_KIND: ("label", *LABELS, *PROBABILITIES),
+_REPLACEABLE_COLUMNS = {LONG_KIND: ("correct", LABEL_COLUMNS[0]), "annotations": ("worker", None)}
+"""Optional columns of a kind of table, with the column that may replace them, if any."""
+_OPTIONAL_COLUMNS = {
+    LONG_KIND: ("label", *LABEL_COLUMNS, *PROBABILITY_COLUMNS),
     "annotations": ("label", "position", "time"),
 }
-"""Columns that a kind of table may have beside those that it needs."""
-_MEANT_ELSEWHERE = (*KNOWN_COLUMNS, *BESIDE_ANSWERS)
-_CROWD_KIT = {"task": "image", "label": "selected"}
+"""Columns that a kind of table may have besides its needed ones."""
+_MEANT_ELSEWHERE = (*KNOWN_COLUMNS, *ANSWER_COLUMNS)
+_CROWD_KIT_COLUMNS = {"task": "image", "label": "selected"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class TypedTable:
 
 @dataclass(frozen=True, eq=False)
 class GivenTables:
-    """All tables given, of the data sets that are called so, by role."""
+    """All tables, and the names of their data sets, by role."""
 
     tables: Sequence[TypedTable]
     datasets: Mapping[str, str]
@@ -98,23 +98,23 @@ class GivenTables:
 def recognise_sheet(sheet: Sheet, problems: Problems) -> list[TypedTable]:
     """Find a table's kind by its columns, and convert these; each kind that it is.
 
-    None where it is of no kind, or has rows without a name; the others are looked at all the same.
-    A value that cannot be read is replaced, so that what else is wrong is found.
+    None if it is of no kind, or has rows without a name. A value that cannot be read is replaced,
+    so that further problems are found.
     """
     (frame, others), place = _in_our_words(sheet.frame), sheet.place
     if "worker" in frame.columns and frame["worker"].null_count() == frame.height:
-        frame = frame.drop("worker")  # nobody says who answered
+        frame = frame.drop("worker")  # the workers are unknown
     kind = problems.attempt(partial(_kind, frame, place))
     if kind is None:
         return []
     if kind not in (WIDE_KIND, "images"):  # whose columns are classifiers and groups
         strange = [name for name in frame.columns if name not in _MEANT_ELSEWHERE]
-        absent = {*KINDS[kind], *_FURTHER.get(kind, ())}.difference(frame.columns)
+        absent = {*KIND_COLUMNS[kind], *_OPTIONAL_COLUMNS.get(kind, ())}.difference(frame.columns)
         warn_unread(strange, kind, absent, place)
     if kind == "annotations" and "control" in frame.columns:
         warn_of_controls(frame.group_by("control").len(), place)
     if not problems.take(_row_violations(frame, place)):
-        named = ~_empty_cells(frame).select(pl.any_horizontal(KEY)).to_series()
+        named = ~_empty_cells(frame).select(pl.any_horizontal(IMAGE_KEY)).to_series()
         _convert_rows(frame.filter(named), kind, place.select_rows(named), problems)
         return []
     rows = _convert_rows(frame, kind, place, problems)
@@ -132,7 +132,7 @@ def recognise_sheet(sheet: Sheet, problems: Problems) -> list[TypedTable]:
 def recognise_frame(frame: pl.DataFrame, kind: str, problems: Problems) -> list[TypedTable]:
     """A table of a kind that is known, which is also what a message calls it."""
     place, (rows, others) = Place(kind), _in_our_words(frame)
-    if kind == LONG_KIND and not {"classifier", "correct", LABELS[0]} & set(rows.columns):
+    if kind == LONG_KIND and not {"classifier", "correct", LABEL_COLUMNS[0]} & set(rows.columns):
         kind = WIDE_KIND
     checked = problems.attempt(partial(_with_columns, rows, kind, place))
     if checked is None:
@@ -152,7 +152,7 @@ def warn_of_unnamed_classifiers(tables: GivenTables) -> None:
     if not tables.of_kinds(LONG_KIND):
         return
     for table in tables.of_kinds(WIDE_KIND):
-        columns = listing([name for name in table.frame.columns if name not in KEY], "column")
+        columns = listing([name for name in table.frame.columns if name not in IMAGE_KEY], "column")
         text = (
             f"{table.where}: taken for classifiers, as answers about images: {columns}; "
             "groups of images stand beside a column 'label'"
@@ -169,26 +169,26 @@ def _convert_rows(frame: pl.DataFrame, kind: str, place: Place, problems: Proble
 
 
 def _with_columns(rows: pl.DataFrame, kind: str, place: Place) -> pl.DataFrame:
-    """The columns of a kind, if they are there and of types that tables of files have."""
+    """Select the columns of a kind, and check their presence and types."""
     if lacking_columns(kind, rows.columns) or rows.is_empty():
-        require(rows, KINDS[kind], str(place))
+        require(rows, KIND_COLUMNS[kind], str(place))
     if kind not in (WIDE_KIND, "images"):  # whose other columns are classifiers and groups
-        asked = ("label",) if kind == "annotations" else ()
-        further = f"^({'|'.join((*asked, 'position', 'time', *LABELS, *PROBABILITIES))})$"
-        rows = rows.select(pl.col(f"^({'|'.join(KINDS[kind])})$", further))
+        names = (*("label",) * (kind == "annotations"), "position", "time")
+        further = f"^({'|'.join((*names, *LABEL_COLUMNS, *PROBABILITY_COLUMNS))})$"
+        rows = rows.select(pl.col(f"^({'|'.join(KIND_COLUMNS[kind])})$", further))
     if line := parquet.strange_type(rows, rows.columns, str(place)):
         raise StudyError(line)
     return rows
 
 
 def _in_our_words(frame: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
-    """The same with our names of columns; whether it speaks of items or judges."""
+    """Rename columns to ours; with true if the table has items or judges."""
     if {"task", "worker"} <= set(frame.columns):
-        new = {old: new for old, new in _CROWD_KIT.items() if old in frame.columns}
+        new = {old: new for old, new in _CROWD_KIT_COLUMNS.items() if old in frame.columns}
         frame = frame.rename({old: new for old, new in new.items() if new not in frame.columns})
     others = in_our_words(frame.columns)
-    shown = "image" not in frame.columns and not {"image", "worker"}.isdisjoint(others.values())
-    return frame.rename(others), shown
+    has_items = "image" not in frame.columns and not {"image", "worker"}.isdisjoint(others.values())
+    return frame.rename(others), has_items
 
 
 def _row_violations(frame: pl.DataFrame, place: Place) -> Iterator[Violation]:
@@ -197,7 +197,7 @@ def _row_violations(frame: pl.DataFrame, place: Place) -> Iterator[Violation]:
         yield Violation("table-without-rows", where=place)
         return
     values = _empty_cells(frame)
-    for name in KEY:
+    for name in IMAGE_KEY:
         if values[name].any():
             yield Violation(
                 "value-missing-in-rows", where=place, column=name, rows=place.rows(values[name])
@@ -205,28 +205,28 @@ def _row_violations(frame: pl.DataFrame, place: Place) -> Iterator[Violation]:
 
 
 def _empty_cells(frame: pl.DataFrame) -> pl.DataFrame:
-    """Which cells hold nothing."""
+    """Mask the empty cells."""
     return frame.select(pl.all().cast(pl.String).str.strip_chars().fill_null("") == "")
 
 
 def lacking_columns(kind: str, columns: Collection[str]) -> list[str]:
     """The columns that a kind needs and are not there."""
-    left_out, instead = _INSTEAD.get(kind, (None, None))
-    missing = [name for name in KINDS[kind] if name not in columns]
+    left_out, instead = _REPLACEABLE_COLUMNS.get(kind, (None, None))
+    missing = [name for name in KIND_COLUMNS[kind] if name not in columns]
     return [name for name in missing if name != left_out or (instead and instead not in columns)]
 
 
 def _kind(frame: pl.DataFrame, place: Place) -> str:
     columns, present = frame.columns, set(frame.columns)
     for kind in ("annotations", "counts", LONG_KIND):
-        if set(KINDS[kind]) <= present:
+        if set(KIND_COLUMNS[kind]) <= present:
             return kind
     if not lacking_columns(LONG_KIND, columns) and not present & {"worker", "selected"}:
         return LONG_KIND
     if not lacking_columns("annotations", columns) and _are_answers(frame):
         return "annotations"
-    named = {column for kind in KINDS.values() for column in kind} - set(KEY)
-    if set(KEY) < present:
+    named = {column for kind in KIND_COLUMNS.values() for column in kind} - set(IMAGE_KEY)
+    if set(IMAGE_KEY) < present:
         if "label" in present and not present & (named - {"label"}):
             return "images"
         if not present & named:
@@ -239,7 +239,7 @@ def _refuse_texts(frame: pl.DataFrame, place: Place) -> None:
     """Refuse columns that would be classifiers by their names, and hold no answers but texts."""
     texts = [
         column.name
-        for column in frame.drop(KEY)
+        for column in frame.drop(IMAGE_KEY)
         if parse_flags(column).is_null().all()
         and not is_missing(column).any()
         and not column.cast(pl.String).str.contains(r"^[\d.,%+-]+$").any()
@@ -255,9 +255,9 @@ def _refuse_texts(frame: pl.DataFrame, place: Place) -> None:
 
 
 def _are_answers(frame: pl.DataFrame) -> bool:
-    """Whether rows are single answers of people without names, and not counts without `shown`."""
-    several = frame.select(KEY).is_duplicated().any()
-    if not several or {"shown", *KINDS[LONG_KIND]} & set(frame.columns) - set(KEY):
+    """Test whether rows are single answers without workers, and not counts without `shown`."""
+    several = frame.select(IMAGE_KEY).is_duplicated().any()
+    if not several or {"shown", *KIND_COLUMNS[LONG_KIND]} & set(frame.columns) - set(IMAGE_KEY):
         return False
     try:
         all_flags(frame["selected"], "")
@@ -267,45 +267,47 @@ def _are_answers(frame: pl.DataFrame) -> bool:
 
 
 def _explain_unknown_kind(columns: Sequence[str], place: Place) -> Violation:
-    """Why columns are those of no kind, by the kind that they come closest to."""
-    named = {column for kind in KINDS.values() for column in kind}
+    """Explain why columns fit no kind, by the closest kind."""
+    named = {column for kind in KIND_COLUMNS.values() for column in kind}
     others = [name for name in columns if name not in named]
     close = {name: find_nearest(name, others) for name in named if name not in columns}
 
     def lacks(kind: str) -> tuple[int, int]:
-        missing = [name for name in KINDS[kind] if name not in columns]
+        missing = [name for name in KIND_COLUMNS[kind] if name not in columns]
         return sum(close[name] is None for name in missing), len(missing)
 
     kinds = [kind for kind in (LONG_KIND, "counts", "annotations", "images") if lacks(kind)[1]]
     kind = min(kinds, key=lacks)
-    missing = [name for name in KINDS[kind] if name not in columns]
+    missing = [name for name in KIND_COLUMNS[kind] if name not in columns]
     meant = [f"{other!r} to {name!r}" for name in missing if (other := close[name])]
-    # Where no column beside the keys is one of ours, the closest kind is not what is meant.
-    if not any(name in columns or close[name] for name in named - set(KEY)):
-        keys = [name for name in KEY if name not in columns]
+    # Without any of our columns besides the keys, the closest kind is a guess.
+    if not any(name in columns or close[name] for name in named - set(IMAGE_KEY)):
+        keys = [name for name in IMAGE_KEY if name not in columns]
         if len(keys) == 1 and not close[keys[0]]:
-            beside = ", ".join(map(repr, others[:8]))
+            other_columns = ", ".join(map(repr, others[:8]))
             rule = "table-key-column-missing"
-            return Violation(rule, where=place, column=keys[0], other_columns=beside)
+            return Violation(rule, where=place, column=keys[0], other_columns=other_columns)
         if keys:
-            known = "; ".join(f"{kind}: {', '.join(needed)}" for kind, needed in KINDS.items())
-            shown = ", ".join(map(repr, columns[:8]))
+            kinds_text = "; ".join(
+                f"{kind}: {', '.join(needed)}" for kind, needed in KIND_COLUMNS.items()
+            )
+            columns_text = ", ".join(map(repr, columns[:8]))
             return Violation(
                 "table-columns-unknown",
                 where=place,
-                columns=shown,
-                known_kinds=known,
+                columns=columns_text,
+                known_kinds=kinds_text,
                 hint=f"; rename {' and '.join(meant)}, if that is what it holds" if meant else "",
             )
     facts = {
         "where": place,
         "kind": kind,
-        "kind_columns": ", ".join(KINDS[kind]),
+        "kind_columns": ", ".join(KIND_COLUMNS[kind]),
         "missing": listing(missing, "column"),
         "verb": "is" if len(missing) == 1 else "are",
     }
     it = "it" if len(missing) == 1 else "them"
-    others = ", ".join([repr(name) for name in columns if name not in KINDS[kind]][:8])
+    others = ", ".join([repr(name) for name in columns if name not in KIND_COLUMNS[kind]][:8])
     if meant:
         return Violation("table-columns-misnamed", **facts, renames=" and ".join(meant))
     if others:
@@ -317,20 +319,20 @@ def _explain_unknown_kind(columns: Sequence[str], place: Place) -> Violation:
 def _convert_columns(
     frame: pl.DataFrame, kind: str, place: Place, problems: Problems
 ) -> pl.DataFrame:
-    """The columns that count, each in its type; with nothing where values are wrong."""
-    own = [name for name in KINDS[kind] if name in frame.columns]
+    """Convert the columns of a kind to their types, with nulls for faulty values."""
+    own = [name for name in KIND_COLUMNS[kind] if name in frame.columns]
     extra = [column for column in frame.columns if column not in own]
     types = {"shown": whole_numbers, "correct": all_flags, "worker": people}
     types["selected"] = whole_numbers if kind == "counts" else all_flags
     if kind == WIDE_KIND:
         types |= dict.fromkeys(extra, all_flags)
     elif kind == LONG_KIND:
-        extra = [column for column in extra if column in _FURTHER[kind]]
-        types |= dict.fromkeys(PROBABILITIES, probabilities)
+        extra = [column for column in extra if column in _OPTIONAL_COLUMNS[kind]]
+        types |= dict.fromkeys(PROBABILITY_COLUMNS, probabilities)
     elif kind == "annotations":
-        asked, *order = _FURTHER[kind]
+        label_column, *order = _OPTIONAL_COLUMNS[kind]
         ordered_by = [name for name in order if name in extra][:1]
-        extra = [*(name for name in extra if name == asked), *ordered_by]
+        extra = [*(name for name in extra if name == label_column), *ordered_by]
         types |= {"label": _nullable_texts, "position": numbers, "time": seconds}
     elif kind != "images":
         extra = []

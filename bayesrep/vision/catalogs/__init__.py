@@ -12,12 +12,12 @@ from functools import cache
 from importlib.resources import files
 
 from bayesrep.errors import PredictionError
-from bayesrep.vision.imports import load_timm
+from bayesrep.vision.torch_loading import load_timm
 from bayesrep.vision.torchvision_networks import explain_unknown_name, is_torchvision
 
-__all__ = ["CATALOGS", "Entry", "catalog_names", "read_catalog"]
+__all__ = ["CATALOG_TITLES", "Entry", "catalog_names", "read_catalog"]
 
-CATALOGS = {
+CATALOG_TITLES = {
     "anzaku2022": "Anzaku et al. (2022), A principled evaluation protocol, table 3 (of its 286 "
     "networks of ImageNet the paper names these)",
     "engstrom2020": "Engstrom et al. (2020), Identifying Statistical Bias in Dataset Replication, "
@@ -30,42 +30,31 @@ CATALOGS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A classifier of a paper.
+    """A classifier of a paper."""
 
-    Attributes
-    ----------
-    classifier
-        The paper's name.
-    timm
-        Today's name in timm with the tag of the same weights, or torchvision's; empty where it has
-        vanished.
-    note
-        What to know about it.
-    """
-
-    classifier: str
-    timm: str
-    note: str
+    classifier: str  # the paper's name
+    timm: str  # today's name in timm with the tag of the same weights, or torchvision's, if any
+    note: str  # remark
 
 
 @cache
 def read_catalog(name: str) -> tuple[Entry, ...]:
-    """The classifiers of a catalog, in the paper's order.
+    """Read the classifiers of a catalog, in the paper's order.
 
     Raises
     ------
     PredictionError
         Where there is no such catalog.
     """
-    if name not in CATALOGS:
-        known = ", ".join(CATALOGS)
-        raise PredictionError("unknown-classifier-catalog", catalog=name, choices=known)
+    if name not in CATALOG_TITLES:
+        choices = ", ".join(CATALOG_TITLES)
+        raise PredictionError("unknown-classifier-catalog", catalog=name, choices=choices)
     text = files("bayesrep.vision.catalogs").joinpath(f"{name}.csv").read_text(encoding="utf-8")
     return tuple(Entry(**row) for row in csv.DictReader(text.splitlines()))
 
 
 def catalog_names(name: str) -> tuple[list[str], list[Entry]]:
-    """The names of a catalog's classifiers that can be had, and the entries that cannot.
+    """List the names of a catalog's available classifiers, and the entries without one.
 
     Raises
     ------
@@ -75,8 +64,8 @@ def catalog_names(name: str) -> tuple[list[str], list[Entry]]:
     available = {*load_timm().list_pretrained()}
     available |= {entry.timm for entry in read_catalog(name) if _in_torchvision(entry.timm)}
     entries = read_catalog(name)
-    here = [entry.timm for entry in entries if entry.timm in available]
-    return here, [entry for entry in entries if entry.timm not in available]
+    available_names = [entry.timm for entry in entries if entry.timm in available]
+    return available_names, [entry for entry in entries if entry.timm not in available]
 
 
 def _in_torchvision(name: str) -> bool:

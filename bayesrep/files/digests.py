@@ -1,0 +1,59 @@
+"""Digests of a command's files, by which a later command detects changes."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+
+class Broken(NamedTuple):
+    """Changed files: those that are gone or empty, and those of other contents."""
+
+    lost: list[str]
+    changed: list[str]
+
+
+def seal_files(folder: Path, name: str) -> dict[str, str]:
+    """The SHA-256 digest of a file of a folder, or of all files below a folder in it, by path."""
+    place = folder / name
+    files = [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.is_file())
+    return {file.relative_to(folder).as_posix(): digest_file(file) for file in files}
+
+
+def digest_file(file: str | Path) -> str:
+    """The SHA-256 digest of a file's contents."""
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def digest_value(value: Any) -> str:
+    """The SHA-256 digest of a value of JSON, whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def find_broken(folder: Path, sealed: Mapping[str, str]) -> Broken:
+    """Find the sealed files that are lost or changed."""
+    broken = Broken([], [])
+    for name, digest in sealed.items():
+        file = folder / name
+        try:
+            if not file.is_file() or not file.stat().st_size:
+                broken.lost.append(name)
+            elif digest_file(file) != digest:
+                broken.changed.append(name)
+        except FileNotFoundError:  # since it was looked for
+            broken.lost.append(name)
+    return broken
+
+
+def are_seals(value: Any, name: str) -> bool:
+    """Test whether a value may be `seal_files`' result for a name: no path outside it."""
+    return isinstance(value, dict) and all(
+        isinstance(digest, str) and _is_below(path, name) for path, digest in value.items()
+    )
+
+
+def _is_below(path: Any, name: str) -> bool:
+    parts = PurePosixPath(path).parts if isinstance(path, str) and path.isprintable() else ()
+    return bool(parts) and parts[0] == name and ".." not in parts

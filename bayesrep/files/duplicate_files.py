@@ -1,0 +1,26 @@
+"""Duplicate files, whose rows would count twice."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from bayesrep.errors import StudyError
+from bayesrep.files.digests import digest_file
+
+
+def refuse_copies(paths: Iterable[str | Path]) -> None:
+    """Refuse files of which two hold the same, under one name or under two.
+
+    A file that cannot be read is passed over: its reader says why.
+    """
+    sizes: dict[int, list[str | Path]] = {}
+    for path in paths:
+        try:
+            same_size = sizes.setdefault(os.stat(path).st_size, [])
+            digest = digest_file(path) if same_size else ""
+            for other in same_size:
+                if digest_file(other) == digest:
+                    raise StudyError("same-file-twice", path=path, other=other)
+        except OSError:
+            continue
+        same_size.append(path)
