@@ -78,10 +78,6 @@ class AnnotatorMatch:
         """Number of images left out."""
         return sum(self.left_out.values())
 
-    def take(self, replicates: Replicates) -> Replicates:
-        """Select the images with at least n' annotators, in every version."""
-        return take_annotated(replicates, self.annotators)
-
 
 def usual_annotators(replicates: Replicates) -> int:
     """Return the most annotators n' that at least 99 % of the images of each data set have."""

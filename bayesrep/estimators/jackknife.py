@@ -32,7 +32,7 @@ from typing import ClassVar
 import numpy as np
 
 from bayesrep.errors import InterpolationWarning, OptionError
-from bayesrep.estimators.annotator_match import AnnotatorMatch
+from bayesrep.estimators.annotator_match import AnnotatorMatch, take_annotated
 from bayesrep.estimators.estimator import Estimates, Estimator
 from bayesrep.estimators.naive import (
     ThinnedCounts,
@@ -83,7 +83,7 @@ class Jackknife(Estimator):
                 most=n - 1,
                 annotators=n,
             )
-        matched = match.take(replicates)
+        matched = take_annotated(replicates, n)
         counts = thinned_counts(matched, n)
         full = matched_accuracy(counts, replicates.words)
         with warnings.catch_warnings():

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesrep import bounds
 from bayesrep.errors import EstimateWarning, IdentificationWarning, OptionError
-from bayesrep.estimators.annotator_match import AnnotatorMatch
+from bayesrep.estimators.annotator_match import AnnotatorMatch, take_annotated
 from bayesrep.estimators.betas import MEAN_LIMITS, LogBetas
 from bayesrep.estimators.naive import at_every_count, thinned_counts
 from bayesrep.estimators.replicates import CellCounts, Replicates
@@ -88,7 +88,8 @@ def complete_cells(replicates: Replicates, annotators: int | None = None) -> Cel
     """
     # With a number of annotators: thin all counts to it, in expectation.
     if annotators is not None:
-        matched = AnnotatorMatch.from_replicates(replicates, annotators).take(replicates)
+        annotators = AnnotatorMatch.from_replicates(replicates, annotators).annotators
+        matched = take_annotated(replicates, annotators)
         counts = at_every_count(thinned_counts(matched, annotators))
         n_annotators = np.full(annotators + 1, annotators)
         images = np.stack([counts.reference, counts.replication])

@@ -21,7 +21,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from bayesrep.errors import InterpolationWarning
-from bayesrep.estimators.annotator_match import AnnotatorMatch
+from bayesrep.estimators.annotator_match import AnnotatorMatch, take_annotated
 from bayesrep.estimators.estimator import Estimates, Estimator
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.numerics.thinning import thin_correct, thinning_matrix
@@ -68,7 +68,7 @@ class Naive(Estimator):
     ) -> Estimates:
         """Estimate every version, and warn where the study's own accuracies are interpolated."""
         match = AnnotatorMatch.from_replicates(replicates, self.annotators)
-        counts = thinned_counts(match.take(replicates), match.annotators)
+        counts = thinned_counts(take_annotated(replicates, match.annotators), match.annotators)
         return Estimates(matched_accuracy(counts, replicates.words), match=match)
 
 

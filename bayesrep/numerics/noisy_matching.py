@@ -16,13 +16,15 @@ and for any two single betas the mean is pulled towards the pool's by the share 
 against quadrature and against sampling.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import betaln, logsumexp, xlog1py, xlogy
 
 from bayesrep.numerics.binomial import log_binomial
-from bayesrep.types import Float, Floats
+from bayesrep.types import Float
+
+Components: TypeAlias = Float[np.ndarray, "count component"]
 
 
 class BetaMixture(NamedTuple):
@@ -47,8 +49,8 @@ class BetaMixture(NamedTuple):
         """Compute the masses P(k of n), k = 0..n."""
         return np.exp(logsumexp(self._log_joint(n), axis=1))
 
-    def condition_on_counts(self, n: int) -> tuple[Floats, Floats, Floats]:
-        """Compute a, b and weights [k, component] of p(s | k of n), k = 0..n."""
+    def condition_on_counts(self, n: int) -> tuple[Components, Components, Components]:
+        """Compute a, b and weights of p(s | k of n), k = 0..n."""
         joint, k = self._log_joint(n), np.arange(n + 1.0)[:, None]
         weights = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
         return self.a + k, self.b + n - k, weights
