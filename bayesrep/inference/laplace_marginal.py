@@ -183,8 +183,7 @@ class Marginal:
         """Compute log r_c of every z_c, and −log p(ξ) with the annotations' likelihood."""
         # All in one array: an estimate after the other compiles twice as long and runs no faster.
         own, units = jax.vmap(
-            lambda z: self.potentials(setting, shared, normals.place(z)),
-            out_axes=Potentials(None, 0),  # pyright: ignore[reportArgumentType]
+            lambda z: tuple(self.potentials(setting, shared, normals.place(z))), out_axes=(None, 0)
         )(standard)
         normal = 0.5 * jnp.square(standard).sum(axis=2)
         return normal + normals.log_volume[None, :] - units, own
