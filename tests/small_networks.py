@@ -59,14 +59,14 @@ def kill_evaluation(*arguments, parts, pause, **options):
         import time, warnings
         warnings.simplefilter("ignore")
         import bayesrep
-        from bayesrep.vision import run, local
+        from bayesrep.vision import run, run_local
         run.SAVE_SECONDS = 0.0
-        through = local.through_images
+        through = run_local.through_images
         def slowly(*arguments):
             for found in through(*arguments):
                 yield found
                 time.sleep({pause})
-        local.through_images = slowly
+        run_local.through_images = slowly
         bayesrep.predict(*{plain!r}, **{options!r}, progress=False)
     """
     process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)])

@@ -331,10 +331,11 @@ def test_a_file_with_a_fault_is_tried_again(tmp_path, monkeypatch):
 def test_the_helper_is_one_process_and_ends_with_its_parent(tmp_path):
     (tmp_path / "file").write_bytes(b"not a posterior")
     program = (
-        "import sys; from bayesrep.files import netcdf, trial; "
-        "assert trial.fault(netcdf.examine, sys.argv[1], 'it'); first = trial._helper.process.pid; "
-        "assert trial.fault(netcdf.examine, sys.argv[1], 'it'); "
-        "assert trial._helper.process.pid == first; print(first)"
+        "import sys; from bayesrep.files import netcdf, sandbox; "
+        "assert sandbox.fault(netcdf.examine, sys.argv[1], 'it'); "
+        "first = sandbox._helper.process.pid; "
+        "assert sandbox.fault(netcdf.examine, sys.argv[1], 'it'); "
+        "assert sandbox._helper.process.pid == first; print(first)"
     )
     command = [sys.executable, "-c", program, str(tmp_path / "file")]
     done = subprocess.run(command, capture_output=True, check=True)

@@ -250,7 +250,7 @@ def test_two_labellings_never_share_a_file(monkeypatch, place):
     with monkeypatch.context() as patch:
         patch.setattr(
             sys.modules["bayesrep.vision.run"].DatasetRun,
-            "go_through",
+            "evaluate_images",
             lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt),
         )
         with pytest.raises(KeyboardInterrupt):
