@@ -114,7 +114,7 @@ def describe_crowd(study: Study) -> CrowdDescription:
     ...     seed=8, images=600, classifiers=3, scenario="two-crowds"
     ... )
     >>> bayesrep.describe_crowd(study).datasets["workers"].to_list()
-    RESULT
+    [100, 100]
     """
     answered = _add_residuals(study)
     errors = frequency_covariance(

@@ -223,9 +223,10 @@ def pass_at_k(
 
     Examples
     --------
-    >>> attempts = bayesrep.Attempts("math", "solver", ["a", "b"], [1, 4], [4, 4])
+    >>> items, solved = ["a", "b", "c", "d", "e"], [1, 4, 0, 2, 3]
+    >>> attempts = bayesrep.Attempts("math", "solver", items, solved, [4] * 5)
     >>> bayesrep.pass_at_k(attempts, k=[1, 4]).table["k"].to_list()
-    RESULT
+    [1, 4]
     """
     models = [attempts] if isinstance(attempts, Attempts) else list(attempts)
     k_values = _check_k(k)

@@ -146,7 +146,7 @@ def _leading_factors(
 
     count = min(N_FACTORS + 16, classifiers * own)  # oversampled, as algorithm 4.4 has it
     # Randomised subspace iteration: each pass over the cells separates the directions further.
-    basis = image = basis = np.random.default_rng(0).standard_normal((classifiers * own, count))
+    basis = image = np.random.default_rng(0).standard_normal((classifiers * own, count))
     for _ in range(3):
         basis = np.linalg.qr(image)[0]
         image = gram_times(basis.reshape(classifiers, own, count)).reshape(-1, count)

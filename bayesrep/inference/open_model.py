@@ -124,7 +124,7 @@ def numpyro_model(
     >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
     >>> box = bayesrep.numpyro_model(study)
     >>> box.dims["adjusted_accuracy"]
-    RESULT
+    ['classifier']
     """
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
     with kept_programs(), own_settings():

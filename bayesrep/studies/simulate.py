@@ -135,7 +135,7 @@ def simulate_study(
     --------
     >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
     >>> study.classifiers
-    RESULT
+    ('tf_mobilenetv3_small_minimal_100', 'res2net50_14w_8s', 'tf_efficientnet_b7_ap')
     """
     process, world = _choose_world(process, scenario, dependence)
     low, high = _annotator_range(world, annotators, images, classifiers)

@@ -98,7 +98,7 @@ def regress_classifiers(
     >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
     >>> years = {"classifier": study.classifiers, "year": [2012, 2015, 2018, 2021]}
     >>> bayesrep.regress_classifiers(study, posterior, years)["covariate"].unique().to_list()
-    RESULT
+    ['year']
     """
     fitted = Fitted(study, posterior, crowd_sd).require_convergence(
         allow_unconverged=allow_unconverged

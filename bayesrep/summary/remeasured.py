@@ -66,7 +66,7 @@ def remeasure(study: Study, posterior: Posterior, *, seed: int = 0) -> pl.DataFr
     >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
     >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
     >>> bayesrep.remeasure(study, posterior)["role"].to_list()
-    RESULT
+    ['reference', 'replication']
     """
     fitted = Fitted(study, posterior)
     rng = np.random.default_rng(seed)
