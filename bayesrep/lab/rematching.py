@@ -212,7 +212,7 @@ def _held_out_table(
         full = label == most
         sides = (
             ("matched", [whole if full else d.reference_matched for d in deals], "matched"),
-            ("held out", [whole if full else d.reference_held for d in deals], "held"),
+            ("held out", [whole if full else d.reference_held for d in deals], "held_out"),
         )
         for by, of_reference, name in sides:
             means = np.array([each.mean() for each in of_reference])
