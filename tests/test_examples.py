@@ -56,15 +56,21 @@ def test_the_code_of_notebooks_runs(path, tmp_path, monkeypatch):
     }[path.stem]
 
 
-FUNCTIONS = [name for name in bayesrep.__all__ if inspect.isfunction(getattr(bayesrep, name))]
+FUNCTIONS = {
+    name: inspect.getdoc(getattr(bayesrep, name)) or ""
+    for name in bayesrep.__all__
+    if inspect.isfunction(getattr(bayesrep, name))
+}
 
 
+@pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")  # few images
+@pytest.mark.filterwarnings("ignore::bayesrep.errors.InterpolationWarning")
 @pytest.mark.usefixtures("kept_fits")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_example_of_a_function_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = inspect.getdoc(getattr(bayesrep, name)) or ""
-    example = doctest.DocTestParser().get_doctest(text, {"bayesrep": bayesrep}, name, name, 0)
+    names = {"bayesrep": bayesrep}
+    example = doctest.DocTestParser().get_doctest(FUNCTIONS[name], names, name, name, 0)
     assert example.examples, "the page of a function ends with an example"
     failed, _ = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example)
     assert not failed

@@ -203,7 +203,7 @@ class Fitted:
         """Draws of log P(wrong) and log P(right) of one more image of a cell."""
         logits = decode_some(self._logit_codes, slice(None), cell).astype(float)
         right, images = self._answered_cells
-        return self.record.answers.log_answers(right[:, cell], images[cell], logits)
+        return self.record.answers.log_answers(right[:, cell], images[[cell]], logits)
 
     @cached_property
     def _answered_cells(self) -> tuple[Int[np.ndarray, "classifier cell"], Int[np.ndarray, "cell"]]:
