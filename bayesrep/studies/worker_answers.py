@@ -121,7 +121,7 @@ class WorkerAnswers(Compared):
         ----------
         where
             Start of every message.
-        images, selected, shown
+        images, selected, total
             Images of the data set, with their counts.
         """
         if not len(self.image) == len(self.worker) == len(self.selected):
