@@ -198,7 +198,7 @@ def test_one_image(name: str):
 
 
 @dataclass(frozen=True)
-class Shrunk:
+class Shrunk(Estimator):
     """The accuracy on the replication, drawn towards a half or a whole."""
 
     share: float = 0.5
