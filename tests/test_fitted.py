@@ -292,7 +292,8 @@ def test_chains_of_two_runs_have_a_certificate_of_their_own(study):
 
     runs = Fitted(study, join(shift, {"combined_ess": [300.0, 250.0]}))
     assert runs.group.attrs["ess"] == 500
-    first, second = np.split(runs._logit_right(0), 2)
+    log_wrong, log_right = runs._log_answers(0)
+    first, second = np.split(log_right - log_wrong, 2)
     np.testing.assert_allclose(second, first + 1, atol=1e-4)
     one_of_each = decode(thinned_codes(runs.posterior, 4))[0]
     np.testing.assert_allclose(one_of_each[2:], one_of_each[:2] + 1, atol=1e-4)

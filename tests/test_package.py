@@ -27,7 +27,7 @@ SOURCES = sorted((ROOT / "bayesrep").rglob("*.py"))
 KINDS = {"Violation", "problems.add", BayesrepError.__name__} | {
     kind.__name__ for kind in BayesrepError.__subclasses__()
 }
-MAKERS = {"errors.py", "problems.py"}  # which make errors of whatever rule they are handed
+MAKERS = {"errors.py", "violations.py"}  # which make errors of whatever rule they are handed
 
 QUICK = ("--no-compilation", "--jaxtyping-packages=")  # checked shapes import JAX
 HEAVY = {"arviz", "jax", "matplotlib", "numpyro", "pandas", "polars", "scipy", "torch", "xarray"}

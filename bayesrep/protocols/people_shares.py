@@ -169,6 +169,7 @@ def _prediction_statistics(
                 *count_images(predictions.correct, both),
             )
             yield f"{name}: right by any object", "4b", *count_images(named > 0, both)
+        # Images whose main object, by people, is not the label of the benchmark.
         another = answered & (people.number > 0) & (people.main != own)
         text = "another main label: right by the"
         yield f"{text} own label", "6", *count_images(predictions.correct, another)
