@@ -66,7 +66,7 @@ ON_THE_SECOND = """
 
     # Chains that two devices share are those of one batch.
     schedule = Schedule(chains=4, warmup=25, draws=10)
-    given = jnp.zeros((4, BLOCK, 0))
+    given = np.zeros((4, BLOCK, 0))
     with jax.enable_x64(True):
         target = nuts.blank_target(density, data, density.origin())
         keys = schedule.keys(jax.random.key(0))
