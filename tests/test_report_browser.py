@@ -82,11 +82,18 @@ def browser():
         chromium.close()
 
 
+def open_page(browser, **options):
+    """Open a page that has time to load on a busy machine."""
+    page = browser.new_page(**options)
+    page.set_default_navigation_timeout(120_000)
+    return page
+
+
 @pytest.fixture
 def opened(browser, report):
     """The page, and what its console and its requests said."""
     said = []
-    page = browser.new_page(viewport={"width": 1440, "height": 900}, accept_downloads=True)
+    page = open_page(browser, viewport={"width": 1440, "height": 900}, accept_downloads=True)
     page.on("console", lambda message: said.append(message.text) if message.type == "error" else 0)
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("dialog", lambda dialog: said.append("a dialog") or dialog.dismiss())
@@ -111,7 +118,7 @@ OURS = re.compile(r"(?i)\b(images?|classifiers?|annotators?|annotations?|workers
 
 
 def test_an_evaluations_page_says_item_model_and_judge_whatever_is_done(browser, evaluation):
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page = open_page(browser, viewport={"width": 1440, "height": 900})
     page.goto(evaluation.as_uri())
     page.wait_for_selector(READY, timeout=60_000)
 
@@ -198,7 +205,7 @@ def test_dots_rise_where_motion_is_wanted(opened):
 
 
 def test_nothing_moves_where_it_is_not_wanted(browser, report):
-    page = browser.new_page(reduced_motion="reduce")
+    page = open_page(browser, reduced_motion="reduce")
     page.goto(report[1].as_uri())
     page.wait_for_selector(READY, timeout=60_000)
     page.evaluate(
@@ -218,7 +225,7 @@ def test_nothing_moves_where_it_is_not_wanted(browser, report):
 
 
 def test_a_link_leads_to_a_classifier(browser, report):
-    page = browser.new_page()
+    page = open_page(browser)
     page.goto(report[1].as_uri() + "#resnet%2C%2050")
     page.wait_for_selector(READY, timeout=60_000)
     assert page.inner_text("#one-told").startswith("resnet, 50: ")
@@ -234,7 +241,7 @@ def test_a_link_leads_to_a_classifier(browser, report):
 
 def test_sentence_and_picture_are_copied(browser, report):
     context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
-    page = context.new_page()
+    page = open_page(context)
     page.goto(report[1].as_uri())
     page.wait_for_selector(READY, timeout=60_000)
     page.click("[data-copy=told]")
@@ -248,7 +255,7 @@ def test_sentence_and_picture_are_copied(browser, report):
 @pytest.mark.parametrize("width", [390, 768, 1440])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(browser, report, width, scheme):
-    page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)
+    page = open_page(browser, viewport={"width": width, "height": 844}, color_scheme=scheme)
     page.goto(report[1].as_uri())
     page.wait_for_selector(READY, timeout=60_000)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -331,7 +338,7 @@ def test_hovering_shows_a_name_as_text(opened):
 
 def test_touching_shows_a_name_and_chooses_it(browser, report):
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
-    page = context.new_page()
+    page = open_page(context)
     page.goto(report[1].as_uri())
     page.wait_for_selector(READY, timeout=60_000)
     for figure in ("hero", "drops", "ranking"):
@@ -436,7 +443,7 @@ def test_the_lab_says_what_theory_says(browser, tmp_path):
     path, said = tmp_path / "lab.html", []
     start = beta(0.6, 5.0), beta(0.5, 4.0)
     write_lab(path, *start, explore(*start, (3, 10)).to_dicts(), VOCABULARY_OF_NAME["images"])
-    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page = open_page(browser, viewport={"width": 390, "height": 844})
     page.on("console", lambda message: said.append(message.text) if message.type == "error" else 0)
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: said.append(request.url) if _is_elsewhere(request) else 0)
@@ -475,7 +482,7 @@ def test_the_page_can_be_used_by_keyboard(opened):
 
 
 def test_the_printed_page_holds_all_sections(browser, report, tmp_path):
-    page = browser.new_page()
+    page = open_page(browser)
     page.goto(report[1].as_uri())
     page.wait_for_selector(READY, timeout=60_000)
     page.emulate_media(media="print")
