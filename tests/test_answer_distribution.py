@@ -8,6 +8,7 @@ import numpyro.distributions as dist
 import polars as pl
 import pytest
 import zoo
+from refusals import refused
 from scipy import stats
 from scipy.special import expit, logit
 
@@ -16,9 +17,11 @@ from bayesrep.checks.agreement import agreement
 from bayesrep.checks.comparison import leave_out_predictions
 from bayesrep.checks.discrepancy import check_answers
 from bayesrep.checks.predictions import check_predictions
+from bayesrep.errors import OptionError
 from bayesrep.models import MODELS
 from bayesrep.models.answers import BINOMIAL, NumPyroAnswers, overdispersion
 from bayesrep.models.options import JointOptions
+from bayesrep.models.workers import WorkerOptions
 from bayesrep.numerics.codes import decode
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.likelihood import answer_log_likelihoods, logit_codes
@@ -87,6 +90,15 @@ def test_a_binomial_of_numpyro_is_the_binomial():
         expected = getattr(BINOMIAL, name)(m, q)
         np.testing.assert_allclose(getattr(ours, name)(m, q), expected, rtol=1e-7)
     np.testing.assert_allclose(overdispersion(ours, m, q), 1)
+
+
+def test_the_workers_model_refuses_answers_that_it_would_read_as_binomial():
+    class DependentWorkers(WorkerOptions):
+        def answer_distribution(self):
+            return BETA_BINOMIAL
+
+    with refused(OptionError, "workers-answers-not-binomial"):
+        DependentWorkers()
 
 
 def test_answers_of_images_make_up_the_distribution():

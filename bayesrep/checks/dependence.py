@@ -40,7 +40,7 @@ SUGGESTED_RHO = 0.1
 """Correlation suggested if an image's annotators saw it in one grid."""
 MIN_RHO = 1e-6
 """Correlation used for zero: one compiled program, with answers practically independent."""
-N_PAIRS = 32
+N_ANTITHETIC_PAIRS = 32
 MIN_SUPPORT = -10.0
 """Difference in log density below which the counts reject a correlation."""
 MIN_SHIFT = 0.5
@@ -140,7 +140,10 @@ def _scan_levels(
     position = find_mode_from_annotations(problem, tools, start, data).position
     random = np.random.default_rng(0)
     # Common, antithetic random numbers: levels differ by their densities, not by chance.
-    half = {name: random.standard_normal((N_PAIRS, *leaf.shape)) for name, leaf in position.items()}
+    half = {
+        name: random.standard_normal((N_ANTITHETIC_PAIRS, *leaf.shape))
+        for name, leaf in position.items()
+    }
     standard = {name: jnp.asarray(np.concatenate([z, -z])) for name, z in half.items()}
     levels: dict[float, tuple[float, Floats]] = {}
     for level, problem in problems.items():

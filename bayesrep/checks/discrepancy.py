@@ -50,7 +50,7 @@ from bayesrep.types import Float, Floats, Int, Ints
 
 MIN_EXPECTED = 5.0
 MAX_BINS = 40
-MIN_VARIANCE = 0.2  # of z̄: keeps p conservative if the posterior is nearly the prior
+MIN_Z_VARIANCE = 0.2  # of z̄: keeps p conservative if the posterior is nearly the prior
 
 
 def calibrated_p(x2: Floats, mean: Floats | float, variance: Floats | float) -> float:
@@ -64,7 +64,7 @@ def calibrated_p(x2: Floats, mean: Floats | float, variance: Floats | float) -> 
         Mean and variance of X² over data at the same parameters, [S] or one for all.
     """
     z = standardise(x2, mean, variance)
-    spread = max(1 - float(z.var()), MIN_VARIANCE)
+    spread = max(1 - float(z.var()), MIN_Z_VARIANCE)
     return float(ndtr(-z.mean() / np.sqrt(spread)))
 
 

@@ -41,7 +41,7 @@ from bayesrep.models.counts import pair_of_cells
 from bayesrep.studies.statistics import Cells
 from bayesrep.types import Float, Floats, Ints
 
-MIN_VARIANCE = 1e-12
+MIN_ANSWER_VARIANCE = 1e-12
 """Smallest variance q (1 − q) of an answer that is not treated as certain."""
 
 
@@ -100,7 +100,7 @@ def share_images(density: Density, setting: Setting, problem: Problem) -> Settin
         images[g, pair_of_cells(table)] = table.images
     variance = right * (1 - right)
     # A classifier that is certainly right is not moved by any image's weight.
-    scale = np.sqrt(images / np.where(variance > MIN_VARIANCE, variance, np.inf))
+    scale = np.sqrt(images / np.where(variance > MIN_ANSWER_VARIANCE, variance, np.inf))
     scale /= overdispersion(problem.options.answer_distribution(), images, right)
     loading = slope * scale[:, None]
     rows = images_of_cells(problem, "replication")  # once for several passes over the cells
@@ -204,7 +204,7 @@ def population_accuracy(
     covariance = np.zeros((len(accuracy), len(accuracy)))
     for part in parts:
         covariance += part.T @ part
-    covariance += MIN_VARIANCE * np.eye(len(covariance)) * total  # of certain answers
+    covariance += MIN_ANSWER_VARIANCE * np.eye(len(covariance)) * total  # of certain answers
     root = np.linalg.cholesky(covariance)
     return draws + random.standard_normal(draws.shape) @ root.T / total
 

@@ -83,7 +83,7 @@ class _Models(MutableMapping[str, "Model"]):
         return name
 
     def is_own(self, name: str) -> bool:
-        """True for our models, none of which has answers that are not binomial."""
+        """True for bayesrep's own models, whose answers are binomial."""
         return name in self._ours
 
     def list_own(self) -> "list[Model]":

@@ -7,7 +7,7 @@ f(y; m, q) of NumPyro; images of a cell stay exchangeable, so that
     P(an image is right | y of m others)  =  f(y + 1; m + 1, q) / f(y; m, q) · (y + 1) / (m + 1).
 
 All that asks for answers takes them from here: the likelihood, ArviZ's groups, leave-one-out
-predictions, discrepancies, the agreement of classifiers, draws' images and w.
+predictions, discrepancies, the agreement of classifiers, images' weights in joint draws, and w.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from scipy.special import log_expit, logit
+from scipy.special import expit, log_expit, logit
 
 from bayesrep.numerics.binomial import log_binomial
 from bayesrep.numerics.settings import own_settings
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from jax import Array
     from numpyro.distributions import Distribution
 
-Numbers: TypeAlias = Int[np.ndarray, "..."]
-MAX_LOGIT = 36.0
-"""Largest |logit q| in distributions that take q: beyond it 1 − q is 0 in float64."""
+CountArray: TypeAlias = Int[np.ndarray, "..."]
 
 
 @dataclass(frozen=True)
@@ -43,29 +41,31 @@ class Binomial:
 
         return right * jnp.log(accuracy) + wrong * jnp.log1p(-accuracy)
 
-    def log_prob(self, right: Numbers, images: Numbers, logits: Floats) -> Floats:
+    def log_prob(self, right: CountArray, images: CountArray, logits: Floats) -> Floats:
         """Compute log f(y; m, q)."""
         choices = log_binomial(images, right)
         return choices + right * logits + images * log_expit(-logits)
 
-    def log_answers(self, right: Numbers, images: Numbers, logits: Floats) -> tuple[Floats, Floats]:
+    def log_answers(
+        self, right: CountArray, images: CountArray, logits: Floats
+    ) -> tuple[Floats, Floats]:
         """Compute log P(wrong) and log P(right) of one more image, given y of m others right."""
         return log_expit(-logits), log_expit(logits)
 
-    def sample(self, rng: np.random.Generator, images: Numbers, accuracy: Floats) -> Numbers:
+    def sample(self, rng: np.random.Generator, images: CountArray, accuracy: Floats) -> CountArray:
         """Draw y."""
         return rng.binomial(images, accuracy)
 
-    def sample_images(self, rng: np.random.Generator, cell: Numbers, accuracy: Floats) -> Bools:
+    def sample_images(self, rng: np.random.Generator, cell: CountArray, accuracy: Floats) -> Bools:
         """Draw answers [image, classifier] from q [classifier, cell], by the cells of images."""
         chance = accuracy.T[cell]
         return rng.random(chance.shape) < chance
 
-    def variance(self, images: Numbers, accuracy: Floats) -> Floats:
+    def variance(self, images: CountArray, accuracy: Floats) -> Floats:
         """Compute Var(y)."""
         return images * (accuracy * (1 - accuracy))
 
-    def fourth_cumulant(self, images: Numbers, accuracy: Floats) -> Floats:
+    def fourth_cumulant(self, images: CountArray, accuracy: Floats) -> Floats:
         """Compute the fourth cumulant κ₄(y) = E(y − m q)⁴ − 3 Var(y)²."""
         unit = accuracy * (1 - accuracy)
         return images * unit * (1 - 6 * unit)
@@ -104,16 +104,16 @@ class NumPyroAnswers:
         density = self.distribution(accuracy, images).log_prob(right)
         return jnp.where(images > 0, density, 0.0)
 
-    def log_prob(self, right: Numbers, images: Numbers, logits: Floats) -> Floats:
+    def log_prob(self, right: CountArray, images: CountArray, logits: Floats) -> Floats:
         """Compute log f(y; m, q)."""
-        bounded = np.clip(np.asarray(logits, dtype=float), -MAX_LOGIT, MAX_LOGIT)
-        # log q and log(1 − q) exactly, whichever is near 0.
-        accuracy = np.exp(log_expit(bounded))
-        right, images, accuracy = np.broadcast_arrays(right, images, accuracy)
         with own_settings():
-            return np.asarray(self.distribution(accuracy, images).log_prob(right))
+            distribution = self._build(images, expit(logits))
+            right = np.broadcast_to(right, distribution.batch_shape)
+            return np.asarray(distribution.log_prob(right))
 
-    def log_answers(self, right: Numbers, images: Numbers, logits: Floats) -> tuple[Floats, Floats]:
+    def log_answers(
+        self, right: CountArray, images: CountArray, logits: Floats
+    ) -> tuple[Floats, Floats]:
         """Compute log P(wrong) and log P(right) of one more image, given y of m others right."""
         alone = self.log_prob(right, images, logits)
         # Of y right answers among m images every choice of the images is as probable.
@@ -121,15 +121,15 @@ class NumPyroAnswers:
         more = self.log_prob(right + 1, images + 1, logits) + np.log((right + 1) / (images + 1))
         return wrong - alone, more - alone
 
-    def sample(self, rng: np.random.Generator, images: Numbers, accuracy: Floats) -> Numbers:
+    def sample(self, rng: np.random.Generator, images: CountArray, accuracy: Floats) -> CountArray:
         """Draw y."""
         import jax
 
         with own_settings():
             key = jax.random.key(int(rng.integers(2**32)))
-            return np.asarray(self._bounded(images, accuracy).sample(key)).astype(np.int64)
+            return np.asarray(self._build(images, accuracy).sample(key)).astype(np.int64)
 
-    def sample_images(self, rng: np.random.Generator, cell: Numbers, accuracy: Floats) -> Bools:
+    def sample_images(self, rng: np.random.Generator, cell: CountArray, accuracy: Floats) -> Bools:
         """Draw answers [image, classifier] from q [classifier, cell], by the cells of images."""
         images = np.bincount(cell, minlength=accuracy.shape[1])
         right = self.sample(rng, images, accuracy).T
@@ -140,12 +140,12 @@ class NumPyroAnswers:
         first = np.cumsum(images) - images
         return ranks - first[cell][:, None] < right[cell]
 
-    def variance(self, images: Numbers, accuracy: Floats) -> Floats:
+    def variance(self, images: CountArray, accuracy: Floats) -> Floats:
         """Compute Var(y)."""
         with own_settings():
-            return np.asarray(self._bounded(images, accuracy).variance)
+            return np.asarray(self._build(images, accuracy).variance)
 
-    def fourth_cumulant(self, images: Numbers, accuracy: Floats) -> Floats:
+    def fourth_cumulant(self, images: CountArray, accuracy: Floats) -> Floats:
         """Compute the fourth cumulant κ₄(y) = E(y − m q)⁴ − 3 Var(y)², at the mean of the draws."""
         mean = accuracy.reshape(-1, accuracy.shape[-1]).mean(axis=0)
         cumulant = np.zeros(len(mean))
@@ -156,8 +156,9 @@ class NumPyroAnswers:
             cumulant[index] = probability @ square**2 - 3 * (probability @ square) ** 2
         return cumulant
 
-    def _bounded(self, images: Numbers, accuracy: Floats) -> "Distribution":
-        least = np.exp(log_expit(-MAX_LOGIT))
+    def _build(self, images: CountArray, accuracy: Floats) -> "Distribution":
+        # A q of 0 or 1 would have no log probability of the other answer.
+        least = np.finfo(np.float64).eps
         images, accuracy = np.broadcast_arrays(images, np.clip(accuracy, least, 1 - least))
         return self.distribution(accuracy, images)
 
@@ -166,10 +167,8 @@ AnswerDistribution: TypeAlias = Binomial | NumPyroAnswers
 BINOMIAL = Binomial()
 
 
-def overdispersion(answers: AnswerDistribution, images: Numbers, accuracy: Floats) -> Floats:
+def overdispersion(answers: AnswerDistribution, images: CountArray, accuracy: Floats) -> Floats:
     """Compute v = Var(y) / (m q (1 − q)), a residual's inverse weight; 1 for certain answers."""
     binomial = BINOMIAL.variance(images, accuracy)
-    if answers == BINOMIAL:
-        return np.ones_like(binomial)
     variance = answers.variance(images, accuracy)
     return np.divide(variance, binomial, out=np.ones_like(variance), where=binomial > 0)

@@ -35,6 +35,7 @@ from jax.typing import ArrayLike
 from scipy.special import expit
 
 from bayesrep.errors import OptionError
+from bayesrep.models.answers import BINOMIAL
 from bayesrep.models.counts import Counts, DependentPairs, complete, log_nodes, on_pairs
 from bayesrep.models.crowds import ImageClusters, cluster_images, count_answers, crowd_of, logits
 from bayesrep.models.curves import Curves
@@ -82,6 +83,9 @@ class WorkerOptions(JointOptions):
         super().__post_init__()
         if self.dependence:
             raise OptionError("workers-model-with-dependence")
+        # Clusters of images and the score of leniencies take answers for independent given q.
+        if self.answer_distribution() != BINOMIAL:
+            raise OptionError("workers-answers-not-binomial")
 
 
 class WorkerDesign(NamedTuple):
