@@ -299,10 +299,9 @@ def _attempt(
     method = "nuts" if strategy.stages else strategy.name
     facts = {"method": method, "schedule": schedule, **facts}
     if verdict is None:
-        facts["superchains"] = run.schedule.superchains
-        tree = build_tree(
-            contents, coordinates(run.problem), {"superchains": run.schedule.superchains}
-        )
+        superchains = {"superchains": run.schedule.superchains}
+        facts |= superchains
+        tree = build_tree(contents, coordinates(run.problem), superchains)
         diverging = need_group(tree, "sample_stats")["diverging"].values
         checks = diagnostics(need_group(tree, "posterior"))
         verdict = judge(checks, int(diverging.sum()), diverging.size)
