@@ -16,13 +16,7 @@ _modules = dict[str, ModuleType]()
 
 
 def run_plugin(path: str) -> ModuleType:
-    """Run a file once in a process, and return its module.
-
-    Raises
-    ------
-    OptionError
-        If there is no such file, or running it fails.
-    """
+    """Run a file once in a process, and return its module."""
     file = Path(path).expanduser().resolve()
     if str(file) in _modules:
         return _modules[str(file)]

@@ -65,13 +65,7 @@ class ClassShift:
 
 
 def class_shifts(study: Study) -> list[ClassShift]:
-    """Compare labels and every column of groups that both data sets have.
-
-    Parameters
-    ----------
-    study
-        The study; columns with fewer than two frequent classes are skipped.
-    """
+    """Compare labels and every column of groups that both data sets have."""
     one, other = study.reference, study.replication
     columns = (
         {} if one.labels is None or other.labels is None else {"label": (one.labels, other.labels)}
@@ -131,15 +125,7 @@ def judge_classes(fitted: Fitted) -> list[Finding]:
 
 
 def assumed_of_images(grouping: str | None, words: Words = IMAGE_WORDS) -> str:
-    """State the assumption on images, as a clause.
-
-    Parameters
-    ----------
-    grouping
-        The column that the fit divides them by, if any.
-    words
-        Words of the study.
-    """
+    """State the assumption on images, as a clause."""
     within = "" if grouping is None else " and group"
     return (
         f"{words.images} with the same selection frequency{within} are equally hard in both data "

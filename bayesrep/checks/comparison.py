@@ -46,15 +46,7 @@ class PsisLoo(NamedTuple):
 def psis_loo(
     log_density: Float[np.ndarray, "unit draw"], units: Float[np.ndarray, "unit"]
 ) -> PsisLoo:
-    """Compute leave-one-out densities by Pareto smoothed importance sampling.
-
-    Parameters
-    ----------
-    log_density
-        log p(unit | θ) of distinct units at posterior draws.
-    units
-        Multiplicity m of each.
-    """
+    """Compute leave-one-out densities by Pareto smoothed importance sampling."""
     # Leaving a unit out weights a draw by 1 / p(unit | θ).
     weights, shape = pareto_smooth(-log_density)
     lppd = logsumexp(log_density, axis=1) - np.log(log_density.shape[1])
@@ -71,11 +63,6 @@ def leave_out_predictions(posterior: Posterior) -> dict[str, PsisLoo]:
     """Predict all units: by role of the data set, then "answers NAME" by classifier.
 
     Units without any image or answer are dropped, so the same study gives the same units.
-
-    Raises
-    ------
-    PosteriorError
-        If the posterior lacks a group.
     """
     posterior = order_alike(posterior)
     codes, record = logit_codes(posterior), read_record(posterior)

@@ -125,17 +125,7 @@ def diagnose(posterior: Posterior, study: Study | None = None) -> Diagnosis:
 def examine(
     posterior: Posterior, fitted: Fitted | None, *, with_agreement: bool = True
 ) -> Diagnosis:
-    """Diagnose a posterior, and together with its study if this is given.
-
-    Parameters
-    ----------
-    posterior
-        With adjusted accuracies.
-    fitted
-        The same with its study.
-    with_agreement
-        Check the agreement of classifiers, which takes longest.
-    """
+    """Diagnose a posterior, and together with its study if this is given."""
     group = need_group(posterior, "posterior", "adjusted_accuracy")
     words = read_record(posterior).words if fitted is None else fitted.words
     # Checks read several groups side by side: classifiers must be in one order.

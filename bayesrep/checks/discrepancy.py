@@ -54,15 +54,7 @@ MIN_Z_VARIANCE = 0.2  # of z̄: keeps p conservative if the posterior is nearly 
 
 
 def calibrated_p(x2: Floats, mean: Floats | float, variance: Floats | float) -> float:
-    """Compute the p-value of a pivotal discrepancy by the module's formula.
-
-    Parameters
-    ----------
-    x2
-        The discrepancy X²(y, θ) [S] at S posterior draws.
-    mean, variance
-        Mean and variance of X² over data at the same parameters, [S] or one for all.
-    """
+    """Compute the p-value of a pivotal discrepancy by the module's formula."""
     z = standardise(x2, mean, variance)
     spread = max(1 - float(z.var()), MIN_Z_VARIANCE)
     return float(ndtr(-z.mean() / np.sqrt(spread)))
@@ -80,15 +72,7 @@ def standardise(x2: Floats, mean: Floats | float, variance: Floats | float) -> F
 
 
 def merge(sizes: Floats, min_size: float) -> Ints:
-    """Assign cells to bins [M]: merge neighbours until a bin is large enough.
-
-    Parameters
-    ----------
-    sizes
-        [M], or [M, R] where each of R sizes of a bin must reach `min_size`.
-    min_size
-        Smallest size of a bin.
-    """
+    """Assign cells to bins [M]: merge neighbours until a bin is large enough."""
     table = sizes.reshape(len(sizes), -1)
     bins = np.zeros(len(table), dtype=np.int64)
     number, total = 0, np.zeros(table.shape[1])
@@ -137,15 +121,6 @@ def check_counts(
 
     Bins depend on expected counts alone: merging cells because no image fell into them would find a
     deficit there in every sound fit.
-
-    Parameters
-    ----------
-    images
-        Observed images in every possible cell.
-    mass
-        P(k | n) at posterior draws, 1 in total over each stratum.
-    strata
-        Strata of the cells.
     """
     stratum = strata.stratum
     totals = np.bincount(stratum, images).astype(np.float64)
@@ -223,19 +198,7 @@ def check_answers(
     position: Float[np.ndarray, "cell"],
     answers: AnswerDistribution = BINOMIAL,
 ) -> Fit:
-    """Compare one classifier's right answers by cell with their distribution.
-
-    Parameters
-    ----------
-    right, images
-        Right answers and images.
-    accuracy
-        P(correct | cell) at posterior draws.
-    position
-        The order in which cells are merged.
-    answers
-        Distribution of right answers.
-    """
+    """Compare one classifier's right answers by cell with their distribution."""
     occupied = np.flatnonzero(images > 0)
     occupied = occupied[np.argsort(position[occupied], kind="stable")]
     counts, q = images[occupied], accuracy[:, occupied]

@@ -57,13 +57,7 @@ NOT_SENSITIVE = "-"
 
 
 def log_likelihood(posterior: Posterior) -> Float[np.ndarray, "chain draw"]:
-    """Compute the total log likelihood up to a constant.
-
-    Raises
-    ------
-    PosteriorError
-        If the posterior lacks the group.
-    """
+    """Compute the total log likelihood up to a constant."""
     return _count_log_likelihood(posterior) + _answer_log_likelihood(posterior).sum(axis=2)
 
 
@@ -81,13 +75,7 @@ def _answer_log_likelihood(posterior: Posterior) -> Float[np.ndarray, "chain sto
 
 
 def log_joint(posterior: Posterior) -> Float[np.ndarray, "chain draw"]:
-    """Read the log joint density of data and unconstrained parameters, up to a constant.
-
-    Raises
-    ------
-    PosteriorError
-        If the posterior does not hold it.
-    """
+    """Read the log joint density of data and unconstrained parameters, up to a constant."""
     return need_group(posterior, "sample_stats", "lp")["lp"].values
 
 
@@ -99,20 +87,7 @@ class PriorParts(NamedTuple):
 
 
 def prior_parts(posterior: Posterior, draws: Ints | slice = slice(None)) -> PriorParts:
-    """Read the log prior densities of global and of each classifier's parameters.
-
-    Parameters
-    ----------
-    posterior
-        From `bayesrep.fit`.
-    draws
-        Indices of draws of each chain.
-
-    Raises
-    ------
-    PosteriorError
-        If the posterior does not hold it.
-    """
+    """Read the log prior densities of global and of each classifier's parameters."""
     group = need_group(posterior, "log_prior", *PriorParts._fields)
     parts = (group[name].values[:, draws].astype(np.float64) for name in PriorParts._fields)
     return PriorParts(*parts)
@@ -158,19 +133,7 @@ def power_scaling(
     step: float = POWER_STEP,
     shuffles: int = N_SHUFFLES,
 ) -> Scaling:
-    """Compute the sensitivity to raising one part of the density to the powers 1 ± step.
-
-    Parameters
-    ----------
-    quantity
-        Its draws.
-    part
-        The logarithm of that part, up to a constant.
-    step
-        δ.
-    shuffles
-        Number of random permutations of the part that estimate the noise; with 0 it is NaN.
-    """
+    """Compute the sensitivity to raising one part of the density to the powers 1 ± step."""
     return next(_scale_powers([quantity], [part], step, shuffles))
 
 
@@ -218,27 +181,7 @@ def reading(prior: float, likelihood: float, noise: float) -> str:
 
 
 def prior_sensitivity(posterior: Posterior, *, step: float = POWER_STEP) -> pl.DataFrame:
-    """Tabulate the sensitivity of the mean gap and of every adjusted accuracy.
-
-    Parameters
-    ----------
-    posterior
-        From `bayesrep.fit`.
-    step
-        δ of the powers 1 ± δ.
-
-    Returns
-    -------
-    polars.DataFrame
-        `quantity` ("(mean gap)", then the classifiers), `prior` and `likelihood` (indices), `noise`
-        (of `prior`), `shift` (of the mean, in posterior sd, for twice the prior's power, to first
-        order) with `shift_se`, `sd` (of the posterior), `reading`.
-
-    Raises
-    ------
-    PosteriorError
-        If the posterior lacks what is needed, or was made with `feedback="cut"`.
-    """
+    """Tabulate the sensitivity of the mean gap and of every adjusted accuracy."""
     record = read_record(posterior)
     if record.cut:
         raise PosteriorError("prior-sensitivity-of-cut-feedback")

@@ -24,15 +24,7 @@ of data sets that hardly differ, which is an answer.
 def judge_width(
     draws: Float[np.ndarray, "chain draw classifier"], words: Words = IMAGE_WORDS
 ) -> Finding:
-    """Judge if the interval of the mean gap can distinguish a large drop from none.
-
-    Parameters
-    ----------
-    draws
-        Draws of the adjusted accuracies, from which the mean gap differs by a constant.
-    words
-        Words of the study.
-    """
+    """Judge if the interval of the mean gap can distinguish a large drop from none."""
     half = Z_975 * float(np.std(draws.mean(axis=-1)))
     check = "interval of the mean gap"
     value = f"\N{PLUS-MINUS SIGN}{100 * half:.1f} points"

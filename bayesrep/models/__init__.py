@@ -65,13 +65,7 @@ class _Models(MutableMapping[str, "Model"]):
         return len(self._ours) + len(self._others)
 
     def register_file(self, reference: str) -> str:
-        """Run the file of "FILE.py:NAME", and return the name of its model, registered.
-
-        Raises
-        ------
-        OptionError
-            If the file has no such model, or cannot be run.
-        """
+        """Run the file of "FILE.py:NAME", and return the name of its model, registered."""
         from bayesrep.models.model import Model
 
         path, _, name = reference.rpartition(":")

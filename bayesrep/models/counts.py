@@ -119,15 +119,7 @@ def pair_of_cells(cells: Cells) -> Ints:
 
 
 def lay_out(cells: Cells, dependence: float = 0.0) -> Pairs:
-    """Lay out the pairs of completed cells for the likelihood.
-
-    Parameters
-    ----------
-    cells
-        From `complete`.
-    dependence
-        Intraclass correlation of the answers about one image.
-    """
+    """Lay out the pairs of completed cells for the likelihood."""
     sizes = np.unique(cells.shown)
     log_choices = log_binomial(cells.shown, cells.selected)
     rejected = cells.shown - cells.selected
@@ -165,15 +157,7 @@ def images_on_pairs(tables: Sequence[Cells]) -> Float[np.ndarray, "group cell"]:
 
 
 def counts_of(tables: Sequence[Cells], dependence: float = 0.0) -> Counts:
-    """Build the counts of one data set from the completed cells of every group.
-
-    Parameters
-    ----------
-    tables
-        From `complete`.
-    dependence
-        Intraclass correlation of the answers about one image.
-    """
+    """Build the counts of one data set from the completed cells of every group."""
     images = jax.device_put(images_on_pairs(tables))
     return Counts(lay_out(tables[0], dependence), images, find_possible_pairs(tables[0]))
 

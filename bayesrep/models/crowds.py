@@ -46,13 +46,7 @@ class ImageClusters(NamedTuple):
 
 @lru_cache(maxsize=2)
 def crowd_of(study: Study, roles: tuple[str, ...]) -> Crowd:
-    """Estimate the leniencies of the workers of some data sets.
-
-    Raises
-    ------
-    StudyError
-        If it is not known of any who answered.
-    """
+    """Estimate the leniencies of the workers of some data sets."""
     datasets = {role: study.datasets[role] for role in roles}
     by_role = {role: data.answers for role, data in datasets.items() if data.answers is not None}
     if not by_role:
@@ -82,15 +76,7 @@ def crowd_of(study: Study, roles: tuple[str, ...]) -> Crowd:
 
 
 def logits(crowd: Crowd, *, panel: bool) -> Float[np.ndarray, "dataset node"]:
-    """Compute α of every data set at the nodes of `bayesrep.numerics.logit_quadrature`.
-
-    Parameters
-    ----------
-    crowd
-        The workers.
-    panel
-        Whether the workers of a data set are all there are.
-    """
+    """Compute α of every data set at the nodes of `bayesrep.numerics.logit_quadrature`."""
     log_s, log_rest, _ = logit_quadrature.nodes()
     logit, leniencies = log_s - log_rest, crowd.leniencies
     if not panel:

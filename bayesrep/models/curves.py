@@ -274,19 +274,7 @@ def complete_terms(
 
 
 def curve_family(name: str, degree: int, terms: int, *, monotone: bool) -> Curves:
-    """Build the points and basis of one family.
-
-    Parameters
-    ----------
-    name
-        `bernstein`, `spline` or `gp`.
-    degree
-        d of the Bernstein form.
-    terms
-        T >= 2 (`spline`: T >= 4).
-    monotone
-        Whether curves may only rise.
-    """
+    """Build the points and basis of one family."""
     family = CURVE_FAMILIES[name]
     if family.bends is None:
         points = np.linspace(0.0, 1.0, degree + 1)

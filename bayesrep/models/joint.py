@@ -104,18 +104,7 @@ def joint_data(
     dependence: float = 0.0,
     answers: AnswerDistribution = BINOMIAL,
 ) -> JointData:
-    """Build the arrays of the likelihood from the cells of every group, by data set.
-
-    Parameters
-    ----------
-    groups
-        One mapping of role to cells for each group, as `bayesrep.SufficientStatistics.cells`, the
-        reference first, then the replication; all have the same roles.
-    dependence
-        Intraclass correlation of the annotators' answers about one image.
-    answers
-        Distribution of the classifiers' right answers.
-    """
+    """Build the arrays of the likelihood from the cells of every group, by data set."""
     tables = {role: complete([cells[role] for cells in groups]) for role in groups[0]}
     images = {role: images_on_pairs(each) for role, each in tables.items()}
     answered = tables["replication"]
@@ -274,17 +263,6 @@ def joint_curves(
     Integrated against the reference's density of s they give `adjusted_accuracy`, draw by draw.
     With groups a curve is the accuracy among the reference's images of selection frequency s,
     Σ_g P_ref(g | s) g_cg(s).
-
-    Parameters
-    ----------
-    values
-        Draws, by name.
-    options
-        Options of the model.
-    s
-        Selection frequencies in [0, 1].
-    share
-        Share of the reference's images, by group; of length 1 without groups.
     """
     family = options.family()
     own, population = (jnp.asarray(values[f"{who}_curve"]) for who in ("classifier", "population"))

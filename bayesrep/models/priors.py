@@ -50,11 +50,6 @@ def parse_prior(option: str, value: Any, form: tuple[float, float] | float | Non
     """Convert a prior for options: (mean, sd) or an sd, as `form` is, or a distribution's text.
 
     If `form` is None, a normal is a distribution like any other.
-
-    Raises
-    ------
-    OptionError
-        If it cannot be read, is not a proper distribution of one real number, or cannot be written.
     """
     # NumPyro's constructors and distributions raise exceptions of any type.
     with warnings.catch_warnings(action="ignore"):
@@ -152,13 +147,7 @@ def _is_proper(distribution: dist.Distribution) -> bool:
 
 @no_type_check
 def _read(text: str) -> Any:
-    """Read the distribution, or the mean and sd, of a text.
-
-    Raises
-    ------
-    ValueError
-        If it says anything else.
-    """
+    """Read the distribution, or the mean and sd, of a text."""
     if len(text) > MAX_TEXT_LENGTH:
         raise ValueError(f"it has more than {MAX_TEXT_LENGTH:,} characters")
     result = _read_part(ast.parse(text, "text", mode="eval").body)

@@ -78,18 +78,7 @@ def build_tree(
     coordinates: Mapping[str, Coordinate],
     attributes: Mapping[str, str | int | float],
 ) -> "xr.DataTree":
-    """Build a tree from groups.
-
-    Parameters
-    ----------
-    groups
-        By group name ("posterior", "sample_stats", ...).
-    coordinates
-        By name; dimensions without one of their own name, nor a variable of it in their group,
-        count from 0.
-    attributes
-        Attached to every group, so that they survive a round trip through any version.
-    """
+    """Build a tree from groups."""
     import xarray as xr
 
     datasets = {name: _dataset(group, coordinates, attributes) for name, group in groups.items()}
@@ -199,13 +188,7 @@ class StoredPosterior:
 
 
 def order_posterior(posterior: Posterior, names: Mapping[str, Sequence[str]]) -> Posterior:
-    """Reorder a posterior along dimensions to match given names.
-
-    Raises
-    ------
-    PosteriorError
-        If a dimension lacks one of its names, or has others.
-    """
+    """Reorder a posterior along dimensions to match given names."""
     source: Any = posterior
     groups = {each: source[each] for each in name_groups(posterior)}
     reordered = dict[str, Group]()
@@ -257,13 +240,7 @@ def read_posterior(path: str | Path) -> "xr.DataTree":
 
 
 def read_tree(path: str | Path) -> StoredPosterior:
-    """Read a posterior as `read_posterior` does, without importing ArviZ, xarray or JAX.
-
-    Raises
-    ------
-    PosteriorError
-        If the file is missing, damaged or holds no posterior of bayesrep.
-    """
+    """Read a posterior as `read_posterior` does, without importing ArviZ, xarray or JAX."""
     source = Path(path)
     if source.is_dir():
         raise PosteriorError("posterior-path-is-folder", path=source)

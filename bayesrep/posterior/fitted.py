@@ -137,13 +137,7 @@ class Fitted:
 
     @property
     def images(self) -> Study:
-        """The study with its images.
-
-        Raises
-        ------
-        StudyError
-            If only its statistics are known.
-        """
+        """The study with its images."""
         if not isinstance(self.study, Study):
             raise StudyError("statistics-instead-of-study")
         return self.study
@@ -254,13 +248,7 @@ class Fitted:
     def crowd_effects(
         self, directions: Float[np.ndarray, "classifier direction"]
     ) -> Float[np.ndarray, "dataset direction"]:
-        """Derivatives of adjusted accuracies by the mean selection frequencies of unknown crowds.
-
-        Parameters
-        ----------
-        directions
-            Combinations of classifiers.
-        """
+        """Derivatives of adjusted accuracies by unknown crowds' mean selection frequencies."""
         from bayesrep.posterior.workers import crowd_effect
 
         unidentified = (self._answered_images(role) for role in self._unidentified_roles)

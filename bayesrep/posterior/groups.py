@@ -35,13 +35,7 @@ class Posterior(Protocol):
 
 
 def find_group(posterior: Posterior, name: str) -> Group | None:
-    """Find a group of an ArviZ object (its variables not copied); None if missing.
-
-    Raises
-    ------
-    PosteriorError
-        If it is no such object, or its draws are not all there once, along their dimensions.
-    """
+    """Find a group of an ArviZ object (its variables not copied); None if missing."""
     group = read_group(posterior, name)
     if group is None or name != "posterior" or "adjusted_accuracy" not in group:
         return group
@@ -84,13 +78,7 @@ def name_groups(posterior: Posterior) -> list[str]:
 
 
 def need_group(posterior: Posterior, name: str, *variables: str) -> Group:
-    """Return a group with required variables.
-
-    Raises
-    ------
-    PosteriorError
-        If the group or one of them is missing.
-    """
+    """Return a group with required variables."""
     group = find_group(posterior, name)
     missing = [v for v in variables if group is None or v not in group]
     if group is None or missing:
@@ -112,13 +100,7 @@ def thinned_draws(variable: Variable, draws: int) -> NDArray[Any]:
 
 
 def draw_indices(thinned: Group, group: Group) -> Int[np.ndarray, "stored"]:
-    """Find the indices, along each chain of `group`, of the draws that `thinned` holds.
-
-    Raises
-    ------
-    PosteriorError
-        If `thinned` has draws that `group` lacks.
-    """
+    """Find the indices, along each chain of `group`, of the draws that `thinned` holds."""
     draws, subset = (
         each["draw"].values if "draw" in each else np.arange(each.sizes["draw"])
         for each in (group, thinned)
@@ -181,13 +163,7 @@ class FitRecord:
 
     @cached_property
     def options(self) -> Any:
-        """The model's options; JSON lists become tuples.
-
-        Raises
-        ------
-        PosteriorError
-            If they are another model's.
-        """
+        """The model's options; JSON lists become tuples."""
         items = self.recorded_options.items()
         options = {k: tuple(v) if isinstance(v, list) else v for k, v in items}
         try:
@@ -212,13 +188,7 @@ class FitRecord:
 
 
 def read_record(posterior: Posterior) -> FitRecord:
-    """Read the record of the fit from the attributes of a posterior.
-
-    Raises
-    ------
-    PosteriorError
-        If it lacks what this version records, or names a model that this version does not know.
-    """
+    """Read the record of the fit from the attributes of a posterior."""
     attributes = need_group(posterior, "posterior").attrs
     try:
         name = str(attributes["model"])
@@ -260,13 +230,7 @@ def cell_coordinates(role: str, cells: CellNames) -> dict[str, tuple[str, NDArra
 
 
 def cells_along(group: Group, role: str) -> CellNames:
-    """Read the cells of one data set in a group of an ArviZ object.
-
-    Raises
-    ------
-    PosteriorError
-        If the group does not say.
-    """
+    """Read the cells of one data set in a group of an ArviZ object."""
     names = [f"{role}_{name}" for name in CellNames._fields]
     if missing := [name for name in names if name not in group.coords]:
         raise PosteriorError("posterior-coordinate-missing", coordinate=missing[0])
@@ -287,13 +251,7 @@ def place_of_cells(
     selected: Int[np.ndarray, "image"],
     shown: Int[np.ndarray, "image"],
 ) -> Int[np.ndarray, "image"]:
-    """Find the index of each image's cell, by its group and counts.
-
-    Raises
-    ------
-    PosteriorError
-        If an image lies in none of the cells.
-    """
+    """Find the index of each image's cell, by its group and counts."""
     # Encode (group, selected, shown) as one integer, the same for cells and images.
     key = np.zeros(len(cells.shown) + len(shown), dtype=np.int64)
     for pair in zip(cells, (group, selected, shown), strict=True):

@@ -24,13 +24,7 @@ LOGIT_VARS = ("logit_right", *CODE_VARS)
 
 
 def logit_codes(posterior: Posterior) -> Codes:
-    """Read the codes of logit P(correct | cell) [chain, draw, classifier, replication_cell].
-
-    Raises
-    ------
-    PosteriorError
-        If the posterior lacks them.
-    """
+    """Read the codes of logit P(correct | cell) [chain, draw, classifier, replication_cell]."""
     group = need_group(posterior, "log_density", *LOGIT_VARS)
     code, *meanings = (group[name].values for name in LOGIT_VARS)
     # After concatenating several runs each chain has its own offsets and steps.
@@ -38,13 +32,7 @@ def logit_codes(posterior: Posterior) -> Codes:
 
 
 def thinned_codes(posterior: Posterior, draws: int) -> Codes:
-    """Select the codes of at most so many draws, evenly spaced, as one chain.
-
-    Raises
-    ------
-    PosteriorError
-        If the posterior lacks them.
-    """
+    """Select the codes of at most so many draws, evenly spaced, as one chain."""
     code, *meanings = logit_codes(posterior)
     chains, length = code.shape[:2]
     places = Variable(("chain", "draw"), np.arange(chains * length).reshape(chains, length))
@@ -62,13 +50,7 @@ def decode_some(codes: Codes, *place: Any) -> Float[np.ndarray, "chain draw *qua
 def answer_log_likelihoods(
     posterior: Posterior,
 ) -> Iterator[Float[np.ndarray, "chain draw cell"]]:
-    """Yield the log likelihood of each classifier's answers by cell, of cells that have images.
-
-    Raises
-    ------
-    PosteriorError
-        If the posterior lacks a group.
-    """
+    """Yield the log likelihood of each classifier's answers by cell, of cells that have images."""
     observed = need_group(posterior, "observed_data", "correct", "replication_images")
     codes, answers = logit_codes(posterior), read_record(posterior).answers
     images = observed["replication_images"].values

@@ -137,15 +137,7 @@ def _worst_entry(
 
 
 def judge(checks: Diagnostics, divergences: int, draws: int) -> Verdict:
-    """Turn diagnostics into a verdict with a remedy.
-
-    Parameters
-    ----------
-    checks
-        From `diagnostics`.
-    divergences, draws
-        Number of divergent draws and of all draws, over chains.
-    """
+    """Turn diagnostics into a verdict with a remedy."""
     problems: list[str] = []
     name, value = _worst_entry(checks.rhat, checks.names, largest=True)
     if value > MAX_RHAT:
@@ -166,15 +158,7 @@ def judge(checks: Diagnostics, divergences: int, draws: int) -> Verdict:
 
 
 def judge_weights(pareto_k: float, ess: float) -> Verdict:
-    """Judge the draws of an approximation by their importance weights.
-
-    Parameters
-    ----------
-    pareto_k
-        Pareto shape of the weights' tail.
-    ess
-        Effective sample size of the weights.
-    """
+    """Judge the draws of an approximation by their importance weights."""
     if pareto_k < MAX_PARETO_K and ess >= MIN_ESS:
         sentence = (
             "The approximation's draws can be trusted: the Pareto k of their importance weights is "
@@ -198,16 +182,6 @@ def certify_draws(group: Group, stats: Group | None) -> Group:
     """Judge the draws again if they are not exactly those that the fit judged.
 
     The recorded verdict does not hold for a subset of a fit's draws, nor for several runs'.
-
-    Parameters
-    ----------
-    group, stats
-        The groups "posterior", of draws [chain, draw, ...], and "sample_stats", if present.
-
-    Raises
-    ------
-    PosteriorError
-        If a chain or a draw is repeated, or they are out of order.
     """
     attrs = group.attrs
     # Labels of chains and draws rise in every fit, and in subsets that keep their order.

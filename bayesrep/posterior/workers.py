@@ -66,17 +66,7 @@ def worker_covariance(
     influences: Influences,
     directions: Float[np.ndarray, "classifier direction"],
 ) -> Clustered:
-    """Compute the covariance over workers of posterior means, in some directions.
-
-    Parameters
-    ----------
-    datasets
-        Data sets with worker identities.
-    influences
-        Influences of answers, from the draws for which log probabilities are stored.
-    directions
-        Combinations of classifiers; the identity for all of them.
-    """
+    """Compute the covariance over workers of posterior means, in some directions."""
     residuals = residuals_of([each.data for each in datasets])
     parts = (
         part
@@ -97,15 +87,6 @@ def leniency_covariance(
     J = Cov_post(A, score) is the derivative of posterior means by workers' leniencies (Giordano and
     Broderick 2023). The draws already vary as if each answer came from a worker of its own; that
     part of a leniency's variance is subtracted.
-
-    Parameters
-    ----------
-    scores
-        Draws of the derivative of the log likelihood by the known workers' leniencies.
-    crowd
-        From the model.
-    adjusted, directions
-        As in `worker_covariance`.
     """
     answers, leniencies = crowd.answers, crowd.leniencies
     score_draws = center_draws(scores).transpose(0, 2, 1)
@@ -135,13 +116,6 @@ def crowd_effect(
     It is per unit of the mean selection frequency. Leniency changes the probability of a selection
     in proportion to s (1 − s), with s estimated from the image's count and two more answers, half
     of them yes.
-
-    Parameters
-    ----------
-    each
-        The data set; worker identities are not needed.
-    influences, directions
-        As in `worker_covariance`.
     """
     data = each.data
     frequency = (data.selected + 1) / (data.shown + 2)
@@ -210,15 +184,6 @@ def one_selection(
 
     One selection more (`up`) or less changes it by `part * (f[above] - f[below])`; a cell that is
     the only one with its number of annotators uses two of the nearest number, at the nearest share.
-
-    Parameters
-    ----------
-    cells
-        Groups and counts.
-    occupied
-        True for cells that have images.
-    up
-        Look above a cell first.
     """
     rows: dict[tuple[str, int], list[int]] = {}
     for cell in np.lexsort((cells.selected, cells.shown)):
