@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from bayesrep.errors import EstimateWarning, IdentificationWarning
-from bayesrep.lab import METHODS, Matching, match_images, next_answers
+from bayesrep.lab import MATCHING_METHODS, Matching, match_images, next_answers
 from bayesrep.report.table_format import columns, percent
 from bayesrep.sources.cifar10h import read_cifar10h
 from bayesrep.sources.placebo import deal_answers, selections
@@ -128,7 +128,7 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for kind in dict.fromkeys(each["key"].rsplit("/", 1)[0] for each in results):
         of = [each for each in results if each["key"].startswith(f"{kind}/")]
         images, answers = kind.split("/")
-        for name in (*METHODS, "adaptive"):
+        for name in (*MATCHING_METHODS, "adaptive"):
             if name not in of[0]:
                 continue
             row: dict[str, Any] = {"images": images, "answers": int(answers), "method": name}

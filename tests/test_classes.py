@@ -138,5 +138,5 @@ def test_of_many_classes_the_most_frequent_are_compared(monkeypatch):
     sets = {role: replace(data, groups={"kind": kinds}) for role, data in study.datasets.items()}
     study = replace(study, datasets=sets)
     assert class_shifts(study)[0].classes == 10
-    monkeypatch.setattr(classes, "MAX_CLASSES", 3)
+    monkeypatch.setattr(classes, "MAX_TESTED_CLASSES", 3)
     assert class_shifts(study)[0].classes == 4

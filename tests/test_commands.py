@@ -24,7 +24,7 @@ from bayesrep.commands import import_, import_command
 from bayesrep.errors import reason
 from bayesrep.estimators.annotators import extrapolate
 from bayesrep.estimators.components import compare_components
-from bayesrep.lab import METHODS, explore, match_images, next_batch, plan, rematch
+from bayesrep.lab import MATCHING_METHODS, explore, match_images, next_batch, plan, rematch
 from bayesrep.models import MODELS
 from bayesrep.report.demo import run_demo
 from bayesrep.report.figure_catalogue import PAPER_TITLES
@@ -66,7 +66,7 @@ WORDS = {
     ("predict", "precision"): get_args(Precision),
     ("predict", "keep"): get_args(Kept),
     ("papers match", "interval"): protocols.INTERVALS,
-    ("collect match", "method"): tuple(METHODS),
+    ("collect match", "method"): tuple(MATCHING_METHODS),
     ("collect plan", "prior"): get_args(Prior),
     ("collect plan", "crowds"): (1, 2),
     ("papers multilabel", "interval"): protocols.INTERVALS,

@@ -92,7 +92,7 @@ def test_an_odd_value_of_a_line_is_named(tmp_path, odd, rule, told):
 
 
 def test_the_number_of_a_line_is_right_in_every_block(tmp_path, monkeypatch):
-    monkeypatch.setattr(json_stream, "BLOCK_BYTES", 700)
+    monkeypatch.setattr(json_stream, "JSON_BLOCK_BYTES", 700)
     files = lm_eval(tmp_path, items=40)
     assert read_evaluations(files, **BOTH).answers[0].correct.shape == (1, 40)
     rows = files[0].read_text().splitlines()
@@ -104,7 +104,7 @@ def test_the_number_of_a_line_is_right_in_every_block(tmp_path, monkeypatch):
 @pytest.mark.parametrize("block", [10, 100, 2**23])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n", ""])
 def test_blocks_and_line_ends_change_nothing(tmp_path, monkeypatch, block, end):
-    monkeypatch.setattr(json_stream, "BLOCK_BYTES", block)
+    monkeypatch.setattr(json_stream, "JSON_BLOCK_BYTES", block)
     rows = [json.dumps({"a": {"b": number}, "c": "x"}) for number in range(20)]
     text = "\ufeff" + (end or "\n").join(rows) + end
     (tmp_path / "x.jsonl").write_bytes(text.encode())
@@ -116,7 +116,7 @@ def test_blocks_and_line_ends_change_nothing(tmp_path, monkeypatch, block, end):
 
 def test_long_lines_are_refused(tmp_path, monkeypatch):
     files = lm_eval(tmp_path)
-    monkeypatch.setattr(json_stream, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(json_stream, "JSON_BLOCK_BYTES", 100)
     monkeypatch.setattr(json_stream, "MAX_LINE_BYTES", 60)
     refuse(files, "json-line-damaged", {"line": 1})
 
@@ -480,7 +480,7 @@ def test_a_value_of_json_and_the_number_of_values_have_bounds(tmp_path, monkeypa
         list(json_stream.parts(" " * 50 + '{"a":x, "b": [1, 2]}', "f"))
     with refused(StudyError, "json-text-too-large", {"where": "f"}):
         json_stream.all_parts(" " * 41 + "{}", "f")
-    monkeypatch.setattr(json_stream, "MAX_VALUES", 4)
+    monkeypatch.setattr(json_stream, "MAX_JSON_VALUES", 4)
     assert len(list(json_stream.parts("[1, 2, 3, 4]", "f"))) == 4
     for text in ("[1, 2, 3, 4, 5]", '{"a": 1, "b": 2, "c": 3}'):
         with refused(StudyError, "json-with-many-values", {"most": 4}):

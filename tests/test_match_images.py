@@ -10,7 +10,7 @@ from refusals import check, refusal, refused
 
 from bayesrep.cli import main
 from bayesrep.errors import OptionError, StudyError
-from bayesrep.lab import METHODS, match_images, next_answers, remaining_gap
+from bayesrep.lab import MATCHING_METHODS, match_images, next_answers, remaining_gap
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.IdentificationWarning")
 
@@ -41,7 +41,9 @@ def test_quotas_hold_and_no_image_is_chosen_twice(seed, n, size, groups):
     again = match_images(
         first, second, size=size, classes=names, components=1, replicates=2, seed=seed
     )
-    assert all(np.array_equal(again.chosen[m].images, found.chosen[m].images) for m in METHODS)
+    assert all(
+        np.array_equal(again.chosen[m].images, found.chosen[m].images) for m in MATCHING_METHODS
+    )
 
 
 def test_published_bins_have_the_references_shares():

@@ -34,7 +34,7 @@ from bayesrep.types import Float, Int
 N_STRATA = 20
 MIN_EXPECTED_IMAGES = 5.0
 """Expected images of a class in each data set; rarer classes are pooled."""
-MAX_CLASSES = 1_000
+MAX_TESTED_CLASSES = 1_000
 """The most frequent classes are compared, the rest pooled: time grows with their cube."""
 N_FAMILIES = 3
 """Families in the familywise error rate: counts, answers and classes."""
@@ -168,7 +168,7 @@ def _compare_column(
     expected = np.bincount(code) * min(size, len(right)) / len(names)
     # Pool classes that are rare, or too many, under the code −1.
     rare = expected < MIN_EXPECTED_IMAGES
-    rare[np.argsort(-expected, kind="stable")[MAX_CLASSES:]] = True
+    rare[np.argsort(-expected, kind="stable")[MAX_TESTED_CLASSES:]] = True
     code = np.unique(np.where(rare, -1, np.arange(len(kinds)))[code], return_inverse=True)[1]
     classes, strata = int(code.max()) + 1, int(stratum.max()) + 1
     if classes < 2:

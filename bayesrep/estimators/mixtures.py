@@ -75,7 +75,7 @@ class MixtureFit:
         return at_an_end | (self.a + self.b > _POINT_CONCENTRATION) | (self.weights < _LOST_WEIGHT)
 
 
-MAX_ANNOTATORS = 500
+MAX_MIXTURE_ANNOTATORS = 500
 """Larger counts are thinned to this n: the cost is quadratic in n and the further information
 negligible."""
 
@@ -99,8 +99,8 @@ def complete_cells(replicates: Replicates, annotators: int | None = None) -> Cel
         words = replicates.words
         warnings.warn(
             EstimateWarning(
-                f"em-spline: counts of more than {MAX_ANNOTATORS} {words.annotators} per "
-                f"{words.image} are thinned to {MAX_ANNOTATORS}, in expectation"
+                f"em-spline: counts of more than {MAX_MIXTURE_ANNOTATORS} {words.annotators} per "
+                f"{words.image} are thinned to {MAX_MIXTURE_ANNOTATORS}, in expectation"
             ),
             stacklevel=4,
         )
@@ -120,15 +120,17 @@ def complete_cells(replicates: Replicates, annotators: int | None = None) -> Cel
 
 
 def _limit_annotators(cells: CellCounts) -> CellCounts:
-    """Thin cells to `MAX_ANNOTATORS` per image where some have more."""
-    if cells.shown.max() <= MAX_ANNOTATORS:
+    """Thin cells to `MAX_MIXTURE_ANNOTATORS` per image where some have more."""
+    if cells.shown.max() <= MAX_MIXTURE_ANNOTATORS:
         return cells
-    many = cells.shown >= MAX_ANNOTATORS
-    matrix = thinning_matrix(cells.selected[many], cells.shown[many], MAX_ANNOTATORS)
+    many = cells.shown >= MAX_MIXTURE_ANNOTATORS
+    matrix = thinning_matrix(cells.selected[many], cells.shown[many], MAX_MIXTURE_ANNOTATORS)
     thinned = thin_correct(matrix, cells.correct[:, many])
     return CellCounts(
-        np.concatenate([cells.selected[~many], np.arange(MAX_ANNOTATORS + 1)]),
-        np.concatenate([cells.shown[~many], np.full(MAX_ANNOTATORS + 1, MAX_ANNOTATORS)]),
+        np.concatenate([cells.selected[~many], np.arange(MAX_MIXTURE_ANNOTATORS + 1)]),
+        np.concatenate(
+            [cells.shown[~many], np.full(MAX_MIXTURE_ANNOTATORS + 1, MAX_MIXTURE_ANNOTATORS)]
+        ),
         np.concatenate([cells.images[:, ~many], cells.images[:, many] @ matrix], axis=1),
         np.concatenate([cells.correct[:, ~many], thinned], axis=1),
     )

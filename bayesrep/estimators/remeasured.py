@@ -29,7 +29,7 @@ from bayesrep.studies import validation
 from bayesrep.studies.selection import Selection, truncating
 from bayesrep.types import Float, Floats, Int, Ints
 
-MAX_ANSWERS = 10_000
+MAX_REMEASURED_ANSWERS = 10_000
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ def _check_counts(
     if rule is not None:
         validation.raise_first(rule.violations("the counts", names, k, n))
     validation.raise_first(validation.value_violations("the counts", k, n))
-    if (n > MAX_ANSWERS).any():
-        raise StudyError("too-many-answers-to-item", most=MAX_ANSWERS)
+    if (n > MAX_REMEASURED_ANSWERS).any():
+        raise StudyError("too-many-answers-to-item", most=MAX_REMEASURED_ANSWERS)
     return k, n
 
 

@@ -20,11 +20,11 @@ from bayesrep.files import strict_json
 
 MAX_JSON_BYTES = 2**28
 """Largest size of a JSON file, or of the parts read from an archive."""
-BLOCK_BYTES = 2**21
+JSON_BLOCK_BYTES = 2**21
 """Bytes of JSON Lines read at once: few enough to stay in a processor's cache."""
 MAX_LINE_BYTES = 2**26
 """Largest size of one line, in bytes, and of one value, in characters."""
-MAX_VALUES = 2**22
+MAX_JSON_VALUES = 2**22
 """Largest number of members and elements of a file."""
 
 _HALF_SURROGATE = re.compile(
@@ -114,8 +114,8 @@ class _Cursor:
     def value(self) -> Any:
         """Parse the value that begins here."""
         self.count += 1
-        if self.count > MAX_VALUES:
-            raise StudyError("json-with-many-values", where=self.where, most=MAX_VALUES)
+        if self.count > MAX_JSON_VALUES:
+            raise StudyError("json-with-many-values", where=self.where, most=MAX_JSON_VALUES)
         item = self._in_piece()
         if item is None and self.start < self.position:
             self._cut(self.position)
@@ -239,7 +239,7 @@ def fields(
             yield _table(_objects(path), paths, str(path))
             return
         with open(path, "rb") as file:
-            while block := file.read(BLOCK_BYTES):
+            while block := file.read(JSON_BLOCK_BYTES):
                 start = file.tell() - len(block)
                 block += file.readline(MAX_LINE_BYTES)
                 if len(block) >= MAX_LINE_BYTES:
@@ -269,7 +269,7 @@ def _lines_before(path: str | Path, end: int) -> int:
     """Count the lines that end before a offset in a file."""
     number = 0
     with open(path, "rb") as file:
-        while end > 0 and (block := file.read(min(end, BLOCK_BYTES))):
+        while end > 0 and (block := file.read(min(end, JSON_BLOCK_BYTES))):
             number, end = number + block.count(b"\n"), end - len(block)
     return number
 

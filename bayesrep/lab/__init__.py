@@ -12,7 +12,7 @@ if TYPE_CHECKING:
         next_answers,
         remaining_gap,
     )
-    from bayesrep.lab.matching_methods import METHODS
+    from bayesrep.lab.matching_methods import MATCHING_METHODS
     from bayesrep.lab.next_purchase import Purchase, next_batch
     from bayesrep.lab.pipeline import explore
     from bayesrep.lab.planning import Plan, plan
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bayesrep.lab.simulate_design import Outcome
 
 __all__ = [
-    "METHODS",
+    "MATCHING_METHODS",
     "Chosen",
     "Design",
     "Law",
@@ -51,7 +51,7 @@ _DEFINED_IN = {
         "next_purchase": "Purchase next_batch",
         "designs": "Law Limits Option Prices",
         "matching": "Chosen Matching match_images next_answers remaining_gap",
-        "matching_methods": "METHODS",
+        "matching_methods": "MATCHING_METHODS",
         "simulate_design": "Outcome",
         "pipeline": "explore",
         "planning": "Plan plan",

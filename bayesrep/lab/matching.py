@@ -36,7 +36,7 @@ from bayesrep.estimators.mixtures import (
 )
 from bayesrep.lab.discretise import S_NODES, chance_of_counts, given_counts, masses_of
 from bayesrep.lab.matching_methods import (
-    METHODS,
+    MATCHING_METHODS,
     MatchedCells,
     draw_images,
     list_cells,
@@ -86,7 +86,7 @@ class Matching:
     Attributes
     ----------
     chosen
-        By name of `METHODS`.
+        By name of `MATCHING_METHODS`.
     densities
         Masses of the true selection frequencies of the reference and of the pool, on a grid.
     """
@@ -176,7 +176,7 @@ def match_images(
     target_means = np.array([first @ S_NODES for first, _ in every])
     chosen: dict[str, Chosen] = {}
     # Each method says how many images of each cell to take; chance rounds and draws them.
-    for name, method in METHODS.items():
+    for name, method in MATCHING_METHODS.items():
         numbers, moved = method(cells, *every[0], given_counts(cells.k, cells.n, every[0][1]))
         whole = round_numbers(numbers, cells, random)
         rate = numbers / np.maximum(cells.pool, 1)
@@ -268,7 +268,8 @@ def remaining_gaps(
     posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), 1e-300)
     means, target = posterior @ S_NODES, float(reference @ S_NODES)
     chosen = {
-        name: method(cells, reference, candidates, posterior)[0] for name, method in METHODS.items()
+        name: method(cells, reference, candidates, posterior)[0]
+        for name, method in MATCHING_METHODS.items()
     }
     return {
         name: target - float(numbers.sum(axis=0) @ means / numbers.sum())

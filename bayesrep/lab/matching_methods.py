@@ -159,7 +159,7 @@ def _posterior(
     return np.minimum(numbers.reshape(groups, kinds), cells.pool), 0
 
 
-METHODS = {
+MATCHING_METHODS = {
     "published": match_published_bins,
     "fine": _match_every_frequency,
     "posterior": _posterior,

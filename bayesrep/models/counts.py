@@ -37,7 +37,7 @@ ByPair: TypeAlias = Float[Array, "group cell"]
 PerCell: TypeAlias = Float[Array, "cell"]
 
 LARGEST_GRID = 768
-MIN_PROBABILITY = 1e-300
+MIN_PAIR_PROBABILITY = 1e-300
 
 
 @no_type_check
@@ -202,7 +202,7 @@ def log_tables(mixtures: Mixtures, pairs: Pairs, family: Curves) -> Tables:
         table = jax.nn.log_softmax(log_joint, axis=-1)
         if family.is_exact:
             some = jnp.exp(table) @ logit_quadrature.virtual_annotators(family.degree)
-            table = jnp.log(jnp.maximum(some, MIN_PROBABILITY))
+            table = jnp.log(jnp.maximum(some, MIN_PAIR_PROBABILITY))
         return logsumexp(log_joint, axis=-1), table
     if family.is_exact:
         return log_virtual_tables(mixtures, pairs, family.degree)
@@ -266,7 +266,7 @@ def log_pairs_kept(counts: Counts, log_mass: ByPair) -> ByPair:
     if counts.truncation is None:
         return whole
     keeps = counts.truncation.probability[None]
-    log_keeps = jnp.log(jnp.maximum(keeps, MIN_PROBABILITY))
+    log_keeps = jnp.log(jnp.maximum(keeps, MIN_PAIR_PROBABILITY))
     return jnp.where(keeps > 0, whole + log_keeps, log_keeps)
 
 

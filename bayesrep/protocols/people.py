@@ -24,7 +24,7 @@ from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Floats
 
 COUNT_COLUMNS = ("image", "label", "selected", "shown")
-OBJECT_COLUMNS = ("image", "label", "selected", "object", "names", "objects", "main_label")
+MAIN_OBJECT_COLUMNS = ("image", "label", "selected", "object", "names", "objects", "main_label")
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ def read_people(
         parts["frequency"] = LabelValues(keys, selected / n_shown, size)
         parts["shown"] = LabelValues(keys, n_shown, size)
     if objects is not None:
-        table, keys = _rows(objects, OBJECT_COLUMNS, predictions)
+        table, keys = _rows(objects, MAIN_OBJECT_COLUMNS, predictions)
         object_numbers, selected = (
             whole_numbers(table[name], str(objects), missing=True).fill_null(unasked)
             for name, unasked in (("object", 0), ("selected", 1))

@@ -25,7 +25,7 @@ from bayesrep.studies.study import Study
 from bayesrep.types import Bools
 
 IMAGE_SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".webp"})
-IMAGE_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "WEBP")
+GALLERY_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "WEBP")
 GRID_COLUMNS, MAX_GRID_IMAGES, THUMBNAIL_PIXELS = 5, 15, 160  # of a grid; pixels of a thumbnail
 
 
@@ -74,7 +74,7 @@ class Pictures:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", Image.DecompressionBombWarning)
-                with Image.open(path, formats=IMAGE_FORMATS) as picture:
+                with Image.open(path, formats=GALLERY_FORMATS) as picture:
                     picture.draft("RGB", (2 * THUMBNAIL_PIXELS, 2 * THUMBNAIL_PIXELS))
                     upright = ImageOps.exif_transpose(picture).convert("RGB")
                     upright.thumbnail((THUMBNAIL_PIXELS, THUMBNAIL_PIXELS))

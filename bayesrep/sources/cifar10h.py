@@ -30,8 +30,8 @@ from bayesrep.sources.placebo import placebo_replication
 from bayesrep.studies.draft import StudyContents
 from bayesrep.types import Bools, Ints
 
-COUNTS_FILE = "cifar10h-counts.npy"
-PREDICTIONS_FOLDER = "model_predictions/original_predictions"
+CIFAR10H_COUNTS_FILE = "cifar10h-counts.npy"
+CIFAR10H_PREDICTIONS_FOLDER = "model_predictions/original_predictions"
 """Paths of the files within the published folders."""
 
 
@@ -101,11 +101,11 @@ def _list_published_files(path: Path) -> list[Path]:
     if not path.is_dir() or any(path.glob("*.json")):
         return [path]
     names = (
-        COUNTS_FILE,
-        f"data/{COUNTS_FILE}",
+        CIFAR10H_COUNTS_FILE,
+        f"data/{CIFAR10H_COUNTS_FILE}",
         "*labels.npy",
         "data/*labels.npy",
-        PREDICTIONS_FOLDER,
+        CIFAR10H_PREDICTIONS_FOLDER,
     )
     return [file for name in names for file in sorted(path.glob(name))]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bayesrep.errors import StudyError
 from bayesrep.types import Ints
 
-MIN_IMAGES = 20  # fewer cannot tell a mistake from a classifier that errs
+MIN_CLASS_IMAGES = 20  # fewer cannot tell a mistake from a classifier that errs
 _MIN_ACCURACY, _MIN_CHANCE_RATIO, _MIN_RATIO = 0.05, 3, 3  # of the accuracy when read otherwise
 
 
@@ -31,7 +31,7 @@ def find_mistake(labels: Ints, answers: Ints, count: int) -> Mistake | None:
     """Find the order of classes that would explain a low accuracy."""
     if (mistake := _find_shift_by_one(labels, answers, count)) is not None:
         return mistake
-    if len(labels) < MIN_IMAGES or len(np.unique(labels)) < 3:
+    if len(labels) < MIN_CLASS_IMAGES or len(np.unique(labels)) < 3:
         return None
     as_text = np.array([int(name) for name in sorted(map(str, range(count)))])
     readings = {
@@ -53,7 +53,7 @@ def find_mistake(labels: Ints, answers: Ints, count: int) -> Mistake | None:
 
 def _find_shift_by_one(labels: Ints, answers: Ints, count: int) -> Mistake | None:
     """A side that counts from 1, where both reach their ends and the accuracy says so, too."""
-    if len(labels) < MIN_IMAGES // 2:
+    if len(labels) < MIN_CLASS_IMAGES // 2:
         return None
     shift = int(labels.max()) - int(answers.max())
     if abs(shift) != 1 or int(labels.min()) < max(shift, 0) or int(answers.min()) < max(-shift, 0):

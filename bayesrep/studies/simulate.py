@@ -60,8 +60,8 @@ from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import Floats, Ints
 
 MAX_CLASSIFIERS = 100_000
-MAX_ANSWERS = 2**31  # images times classifiers of a data set, a byte each
-MAX_ANNOTATORS = 100_000
+MAX_SIMULATED_ANSWERS = 2**31  # images times classifiers of a data set, a byte each
+MAX_SIMULATED_ANNOTATORS = 100_000
 
 PROCESS_LABELS: Mapping[Process, str] = {
     "outside": "outside the fitted family",
@@ -231,6 +231,6 @@ def _annotator_range(
             classifiers=classifiers,
         )
     refuse_above("classifiers", classifiers, MAX_CLASSIFIERS)
-    refuse_above("images", images, MAX_ANSWERS // classifiers)
-    refuse_above("annotators", high, MAX_ANNOTATORS)
+    refuse_above("images", images, MAX_SIMULATED_ANSWERS // classifiers)
+    refuse_above("annotators", high, MAX_SIMULATED_ANNOTATORS)
     return low, high

@@ -27,7 +27,7 @@ from bayesrep.vision.labels import read_lines
 
 ALL_CLASSES = "all"
 SUBSET_NAMES = ("imagenet-a", "imagenet-r")
-MIN_IMAGES = 200  # fewer cannot separate a data set of few classes from a sample of many
+MIN_SUBSET_IMAGES = 200  # fewer cannot separate a data set of few classes from a sample of many
 _OBJECTNET_FILE = "objectnet_to_imagenet_1k.json"
 
 
@@ -98,7 +98,7 @@ def check_few_classes(images: ImageSet, path: str | Path) -> None:
             among=min(like, key=lambda name: len(sets[name] - names)),
         )
     expected = len(classes) * (1 - (1 - 1 / len(classes)) ** count)
-    if count >= MIN_IMAGES and len(distinct) < expected / 2:
+    if count >= MIN_SUBSET_IMAGES and len(distinct) < expected / 2:
         warnings.warn(
             f"{path}: {count:,} images are of {len(distinct):,} of the {classes.description}, "
             "and answers are among all; --among FILE or FOLDER has them among some, --among all "

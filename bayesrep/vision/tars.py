@@ -14,7 +14,7 @@ from typing import BinaryIO
 from bayesrep.errors import PredictionError, reason
 from bayesrep.vision.gzipped import unpack_archive
 
-BLOCK_BYTES = 512
+TAR_BLOCK_BYTES = 512
 MAX_RECORD_BYTES = 2**20  # bytes of the records that lengthen a name; names have some thousands
 MAX_EMPTY_FILES = 50_000  # files without a byte
 _FILE_KINDS = (b"0", b"\0", b"7")
@@ -51,11 +51,11 @@ def _members(stream: BinaryIO, end: int, archive: Path) -> Iterator[Member]:
     while (header := _header_at(stream, offset, end, archive)) is not None:
         kind = header[156:157]
         size = int(longer.pop("size", 0)) or _number(header[124:136], offset, archive)
-        begin = offset + BLOCK_BYTES
+        begin = offset + TAR_BLOCK_BYTES
         empty += not size
         if empty > MAX_EMPTY_FILES:
             raise PredictionError("tar-of-empty-files", archive=archive, most=MAX_EMPTY_FILES)
-        offset = begin + (0 if kind in _NO_DATA else -(-size // BLOCK_BYTES) * BLOCK_BYTES)
+        offset = begin + (0 if kind in _NO_DATA else -(-size // TAR_BLOCK_BYTES) * TAR_BLOCK_BYTES)
         if begin + (0 if kind in _NO_DATA else size) > end:
             raise PredictionError("tar-ends-within-file", archive=archive, at=begin)
         if kind in _RECORD_KINDS:
@@ -78,8 +78,8 @@ def _members(stream: BinaryIO, end: int, archive: Path) -> Iterator[Member]:
 def _header_at(stream: BinaryIO, offset: int, end: int, archive: Path) -> bytes | None:
     """Read the header at an offset and check its checksum; None at the archive's end mark."""
     stream.seek(offset)
-    header = stream.read(BLOCK_BYTES)
-    if len(header) < BLOCK_BYTES:
+    header = stream.read(TAR_BLOCK_BYTES)
+    if len(header) < TAR_BLOCK_BYTES:
         raise PredictionError("tar-without-end-mark", archive=archive, at=end)
     if not header.strip(b"\0"):
         return None

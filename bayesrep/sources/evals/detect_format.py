@@ -27,7 +27,7 @@ from bayesrep.sources.evals.records import (
     group_log,
     unread_log,
 )
-from bayesrep.sources.evals.score_tables import LINES_ENDINGS, TABLE_ENDINGS
+from bayesrep.sources.evals.score_tables import LINES_ENDINGS, SCORE_TABLE_ENDINGS
 
 LOG_FORMATS = (
     "samples_*.jsonl of lm-evaluation-harness, instance-level .jsonl of Every Eval Ever, .eval or "
@@ -114,7 +114,7 @@ def _without_logs(paths: Sequence[str | Path]) -> StudyError:
     where = ", ".join(map(str, paths)) or "evals"
     folders = [folder for path in paths if (folder := _place_and_model(path)[0]).is_dir()]
     files = (file for folder in folders for file in sorted(folder.glob("*")))
-    if tables := [file for file in files if file.name.lower().endswith(TABLE_ENDINGS)]:
+    if tables := [file for file in files if file.name.lower().endswith(SCORE_TABLE_ENDINGS)]:
         tables_text = listing(tables, "table")
         return StudyError(
             "evaluation-tables-not-named", where=where, tables=tables_text, path=tables[0]
@@ -258,7 +258,7 @@ def _log(
     if kind == ".eval":
         return inspect_logs.read_archive(path, choices, file.model)
     lines = score_tables.are_lines(path)
-    if path.name.lower().endswith(TABLE_ENDINGS) or (
+    if path.name.lower().endswith(SCORE_TABLE_ENDINGS) or (
         choices.columns and (lines or (kind == ".json" and file.named))
     ):
         return score_tables.read(path, file.model, choices.columns, advance)

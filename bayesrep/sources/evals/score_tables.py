@@ -24,7 +24,7 @@ from bayesrep.sources.evals.records import Log, make_records
 from bayesrep.sources.evals.solved import lowest_scores, score_values
 
 TABLE_NAME = "table of scores"
-TABLE_ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".xlsx")
+SCORE_TABLE_ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".xlsx")
 LINES_ENDINGS = (".jsonl", ".ndjson")
 _KNOWN_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "item": ("item", "question_id", "question", "sample_id", "instance_id", "image", "id"),

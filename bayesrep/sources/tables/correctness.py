@@ -16,7 +16,7 @@ from bayesrep.sources.tables.recognise import (
     TypedTable,
     name_files,
 )
-from bayesrep.studies.class_order import MIN_IMAGES, refuse_mistake
+from bayesrep.studies.class_order import MIN_CLASS_IMAGES, refuse_mistake
 from bayesrep.studies.layout import LABEL_COLUMNS
 from bayesrep.studies.violations import Problems
 
@@ -67,7 +67,7 @@ def _warn_of_writing(frame: pl.DataFrame, where: str) -> None:
     rows = frame.select("classifier", answer=LABEL_COLUMNS[0]).filter(pl.col("answer") != "")
     is_strange = ~pl.col("answer").is_in(labels.implode())
     strange = rows.filter(is_strange)
-    several = pl.len() >= MIN_IMAGES // 2
+    several = pl.len() >= MIN_CLASS_IMAGES // 2
     lost = rows.group_by("classifier").agg(is_strange.all() & several).filter("answer")
     if not (len(lost) or explain_writing(strange["answer"].unique(), labels)):
         return
