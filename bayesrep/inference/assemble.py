@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.inference.cells import cell_groups, cell_names, evaluate_cells, thinning
-from bayesrep.inference.density import Draws
+from bayesrep.inference.dependence import DependentDraws
 from bayesrep.inference.image_weights import population_accuracy
-from bayesrep.inference.problem import Problem, Programs
+from bayesrep.inference.problem import Problem
 from bayesrep.models.model import Data
 from bayesrep.posterior.files import Coordinate
 from bayesrep.posterior.groups import cell_coordinates
@@ -48,16 +48,15 @@ def posterior_group(
 
 def posterior_groups(
     problem: Problem,
-    tools: Programs,
     data: Data,
-    draws: Draws,
+    draws: DependentDraws,
     stats: Mapping[str, NDArray[Any]],
     *,
     seed: int,
 ) -> dict[str, Any]:
     """Build all groups of a fit's ArviZ object from positions [chain, draw, ...]."""
-    every = thinning(problem, *draws["shared"].shape[:2])
-    values = evaluate_cells(problem, tools, data, draws, every)
+    every = thinning(problem, *draws.position["shared"].shape[:2])
+    values = evaluate_cells(problem, draws.position, draws.parts, every)
     log_mass, adjusted = values["log_mass_0"], values["adjusted_accuracy"]
     by_classifier, random = ("chain", "draw", "classifier"), np.random.default_rng([seed, 5])
     flat = population_accuracy(problem, log_mass.reshape(-1, *log_mass.shape[2:]), random)
@@ -67,6 +66,7 @@ def posterior_groups(
             **posterior_group(problem, data, values),
             "population_reference_accuracy": (by_classifier, population),
             "population_gap": (by_classifier, population - adjusted),
+            **({} if draws.dependence is None else {"dependence": (("chain", "draw"), draws.dependence)}),
         },
         "log_prior": {
             "shared": (("chain", "draw"), values["log_prior_shared"]),

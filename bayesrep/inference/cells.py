@@ -1,8 +1,8 @@
 """Quantities at many draws, and the likelihood and predictions of the (k, n) cells."""
 
 import hashlib
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ from bayesrep.models.model import Data
 from bayesrep.numerics.codes import encode
 from bayesrep.posterior.groups import CellNames
 from bayesrep.studies.statistics import Cells
-from bayesrep.types import Float, Int
+from bayesrep.types import Float, Int, Ints
 
 MAX_DRAWS_PER_CALL, MAX_NUMBERS_PER_CALL = 50, 2**24
 """Most draws evaluated together, and most numbers that the data of these may have."""
@@ -26,16 +26,44 @@ MAX_LOGITS = 2**27
 """Most logits of right answers that a posterior stores, half a gigabyte."""
 
 
+Parts: TypeAlias = Sequence[tuple[Programs, Data, Int[np.ndarray, "row"]]]
+"""Programs and data of the rows of draws [chain × draw] that these evaluate."""
+
+
 def evaluate(
-    compiled: Programs,
     draws: Draws,
-    data: Data,
+    parts: Parts,
     # In place of large quantities, by name: the quantity, every how many draws, and a function.
     thinned: Mapping[str, tuple[str, int, Callable[[NDArray[Any]], NDArray[Any]]]] | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Compute sites and quantities at positions [chain, draw, ...], as arrays of that form."""
     chains, length = draws["shared"].shape[:2]
     flat = {name: np.asarray(leaf).reshape(-1, *leaf.shape[2:]) for name, leaf in draws.items()}
+    thinned = thinned or {}
+    replaced = {source for source, _, _ in thinned.values()}
+    whole: dict[str, NDArray[Any]] = {}
+    for compiled, data, chosen in parts:
+        some = {name: leaf[chosen] for name, leaf in flat.items()}
+        for rows, number, values in _evaluate_distinct(compiled, some, data):
+            unthinned = {name: (name, 1, np.asarray) for name in values.keys() - replaced}
+            for name, (source, step, function) in {**unthinned, **thinned}.items():
+                stored = chosen[rows] % length % step == 0
+                if not stored.any():
+                    continue
+                distinct, place = np.unique(number[stored], return_inverse=True)
+                result = function(values[source][distinct])
+                if name not in whole:
+                    shape = chains, -(-length // step), *result.shape[1:]
+                    whole[name] = np.empty(shape, result.dtype)
+                chain, draw = np.divmod(chosen[rows[stored]], length)
+                whole[name][chain, draw // step] = result[place]
+    return dict(sorted(whole.items()))
+
+
+def _evaluate_distinct(
+    compiled: Programs, flat: Mapping[str, NDArray[Any]], data: Data
+) -> Iterator[tuple[Ints, Ints, dict[str, NDArray[Any]]]]:
+    """Yield rows of draws, the number of each among a batch's values, and these values."""
     # Equal draws, as in a resample of weighted ones, are computed once: the first index of each
     # distinct draw, and the number of every draw among these.
     rows = zip(*flat.values(), strict=True)
@@ -44,30 +72,16 @@ def evaluate(
     same = np.array([numbers.setdefault(digest, len(numbers)) for digest in digests])
     first = np.unique(same, return_index=True)[1]
     a_draw = sum(jnp.size(leaf) for leaf in jax.tree.leaves(data))
-    size = min(len(same), max(1, min(MAX_DRAWS_PER_CALL, MAX_NUMBERS_PER_CALL // a_draw)))
+    size = max(1, min(MAX_DRAWS_PER_CALL, MAX_NUMBERS_PER_CALL // a_draw))
     # All batches have one shape, so that one program serves: too few draws are repeated, and the
     # last batch overlaps the one before it.
     first = np.resize(first, max(size, len(first)))
-    thinned = thinned or {}
-    replaced = {source for source, _, _ in thinned.values()}
-    whole: dict[str, NDArray[Any]] = {}
     for start in range(0, len(first), size):
         begin = min(start, len(first) - size)
         some = {name: leaf[first[begin : begin + size]] for name, leaf in flat.items()}
         values = {name: np.asarray(v) for name, v in compiled.quantities(some, data).items()}
-        rows = np.flatnonzero((same >= start) & (same < begin + size))
-        unthinned = {name: (name, 1, np.asarray) for name in values.keys() - replaced}
-        for name, (source, step, function) in {**unthinned, **thinned}.items():
-            thinned_rows = rows[rows % length % step == 0]
-            if not len(thinned_rows):
-                continue
-            distinct, place = np.unique(same[thinned_rows] - begin, return_inverse=True)
-            result = function(values[source][distinct])
-            if name not in whole:
-                shape = chains, -(-length // step), *result.shape[1:]
-                whole[name] = np.empty(shape, result.dtype)
-            whole[name][thinned_rows // length, thinned_rows % length // step] = result[place]
-    return dict(sorted(whole.items()))
+        chosen = np.flatnonzero((same >= start) & (same < begin + size))
+        yield chosen, same[chosen] - begin, values
 
 
 def completed_cells(problem: Problem) -> dict[str, list[Cells]]:
@@ -118,7 +132,7 @@ def thinning(problem: Problem, chains: int, length: int) -> tuple[int, int]:
 
 
 def evaluate_cells(
-    problem: Problem, tools: Programs, data: Data, draws: Draws, every: tuple[int, int]
+    problem: Problem, draws: Draws, parts: Parts, every: tuple[int, int]
 ) -> dict[str, NDArray[Any]]:
     """Compute sites and quantities at positions [chain, draw, ...], thinned for `cell_groups`."""
     pairs = pair_of_cells(completed_cells(problem)["replication"][0])
@@ -142,7 +156,7 @@ def evaluate_cells(
         "accuracy": ("cell_accuracy", every[1], on_cells),
         "logit_right": ("cell_accuracy", every[0], logit_on_cells),
     }
-    return evaluate(tools, draws, data, thinned)
+    return evaluate(draws, parts, thinned)
 
 
 def cell_groups(

@@ -20,6 +20,7 @@ from bayesrep.errors import ConvergenceWarning, OptionError
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups, versions
 from bayesrep.inference.checkpoint import open_checkpoint
 from bayesrep.inference.data_driven import choose_components, widen_priors
+from bayesrep.inference.dependence import integrate_dependence
 from bayesrep.inference.device import N_TIMED_STEPS, DeviceChoice, choose, spread_over
 from bayesrep.inference.methods import MethodDraws, Run, cut, laplace, nuts, sample_around_mode
 from bayesrep.inference.mode import other_mode_mass
@@ -293,7 +294,8 @@ def _attempt(
     if verdict is not None and not (verdict.converged or is_last):
         return verdict, {}, {}
     run.bar.stage("evaluating")
-    contents = posterior_groups(run.problem, run.tools, run.data, position, stats, seed=run.seed)
+    draws = integrate_dependence(run.problem, run.tools, run.data, position, run.seed)
+    contents = posterior_groups(run.problem, run.data, draws, stats, seed=run.seed)
     run.bar.stage("judging")
     schedule = json.dumps(asdict(replace(run.schedule, warmup=warmup)))
     method = "nuts" if strategy.stages else strategy.name

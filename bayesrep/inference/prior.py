@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 from bayesrep import bounds
 from bayesrep.errors import OptionError
@@ -65,7 +66,8 @@ def prior_predictive(
         tools = programs(problem, data)
         positions = prior_positions(problem, tools, data, jax.random.key(seed), draws)
         every = draws, 1  # one log likelihood, which nobody reads, and predictions of all draws
-        values = evaluate_cells(problem, tools, data, positions, every)
+        parts = [(tools, data, np.arange(draws))]
+        values = evaluate_cells(problem, positions, parts, every)
     cells = cell_groups(problem, values, every, seed=seed, new_images=True)
     contents = {
         "prior": posterior_group(problem, data, values),

@@ -314,7 +314,7 @@ JOINT_MODEL = Model(
     function=joint,
     options=JointOptions,
     data=lambda cells, _, options: joint_data(
-        cells, options.dependence, options.answer_distribution()
+        cells, options.dependence or 0.0, options.answer_distribution()
     ),
     annotations=annotations_only,
     select=of_classifiers,

@@ -80,7 +80,8 @@ class JointOptions:
     degree: int = 32
     terms: int | None = None
     monotone: bool = False
-    dependence: float = 0.0
+    dependence: float | None = None
+    dependence_prior: float = 0.1
     first_location: Prior = (0.7, 0.5)
     log_step: Prior = (0.4, 0.3)
     log_concentration: Prior = (2.5, 0.6)
@@ -103,7 +104,9 @@ class JointOptions:
                 continue
             value = getattr(self, option.name)
             if option.type not in (Prior, "Prior"):
-                _check_structure(option.name, value, option.default)
+                if option.type != float | None or value is not None:
+                    default = 0.0 if option.type == float | None else option.default
+                    _check_structure(option.name, value, default)
                 continue
             # Bends that are normal are not the Student t that their scale means.
             form = None if option.name == "bend" else option.default
@@ -118,8 +121,10 @@ class JointOptions:
                 components=self.components,
                 degree=self.degree,
             )
-        if not 0 <= self.dependence < 1:
+        if self.dependence is not None and not 0 <= self.dependence < 1:
             raise OptionError("dependence-out-of-range", dependence=self.dependence)
+        if not self.dependence_prior > 0:
+            raise OptionError("dependence-prior-not-positive", value=self.dependence_prior)
         refuse_above("degree", self.degree, LARGEST_DEGREE)
         if self.curve not in CURVE_FAMILIES:
             choices = ", ".join(CURVE_FAMILIES)

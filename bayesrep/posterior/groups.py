@@ -184,7 +184,7 @@ class FitRecord:
     @property
     def dependence(self) -> float:
         """Assumed intraclass correlation of the annotators' answers about an image."""
-        return float(self.recorded_options.get("dependence", 0.0))
+        return float(self.recorded_options.get("dependence") or 0.0)
 
 
 def read_record(posterior: Posterior) -> FitRecord:
