@@ -15,7 +15,7 @@ from bayesrep.version import __version__
 
 if TYPE_CHECKING:
     from bayesrep.answers import describe_crowd, intraclass_correlation
-    from bayesrep.checks import check_agreement, dependence_band, diagnose
+    from bayesrep.checks import check_agreement, dependence_table, diagnose
     from bayesrep.errors import (
         BayesrepError,
         ClusterError,
@@ -78,7 +78,7 @@ __all__ = [
     "__version__",
     "check_agreement",
     "compare_classifiers",
-    "dependence_band",
+    "dependence_table",
     "describe_crowd",
     "describe_images",
     "diagnose",
@@ -112,7 +112,7 @@ __all__ = [
 
 _ROOM_OF = {
     "answers": "describe_crowd intraclass_correlation",
-    "checks": "check_agreement dependence_band diagnose",
+    "checks": "check_agreement dependence_table diagnose",
     "errors": "BayesrepError ClusterError ConvergenceError ConvergenceWarning OptionError "
     "PosteriorError PredictionError PredictionWarning StudyError",
     "estimators": "estimate estimate_gaps",

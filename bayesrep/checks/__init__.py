@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bayesrep.checks.agreement import check_agreement
     from bayesrep.checks.comparison import compare_fits
-    from bayesrep.checks.dependence import dependence_band
+    from bayesrep.checks.dependence import dependence_table
     from bayesrep.checks.diagnosis import diagnose
 
-__all__ = ["check_agreement", "compare_fits", "dependence_band", "diagnose"]
+__all__ = ["check_agreement", "compare_fits", "dependence_table", "diagnose"]
 
 _DEFINED_IN = {
     "check_agreement": "agreement",
     "compare_fits": "comparison",
-    "dependence_band": "dependence",
+    "dependence_table": "dependence",
     "diagnose": "diagnosis",
 }
 

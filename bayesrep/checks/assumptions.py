@@ -2,9 +2,9 @@
 
 from bayesrep.checks.classes import assumed_of_images
 from bayesrep.checks.crowd import assumed_of_crowds
+from bayesrep.checks.dependence import assumption
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, read_record
-from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 
 
 def list_assumptions(posterior: Posterior, fitted: Fitted | None) -> str:
@@ -15,14 +15,3 @@ def list_assumptions(posterior: Posterior, fitted: Fitted | None) -> str:
     of_images = assumed_of_images(record.grouping, words)
     *others, last = filter(None, [assumption(posterior, words), of_crowds, of_images])
     return f"{', '.join(others)} and {last}" if others else last
-
-
-def assumption(posterior: Posterior, words: Words = IMAGE_WORDS) -> str:
-    """State the assumed dependence of annotators' answers, as a clause."""
-    assumed = read_record(posterior).dependence
-    if assumed == 0:
-        return f"{words.annotators} answered independently"
-    return (
-        f"{words.annotators}' answers about an {words.image} have an intraclass correlation of "
-        f"{assumed:g}"
-    )

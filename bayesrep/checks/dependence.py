@@ -1,232 +1,103 @@
-"""Sensitivity to the correlation of annotators' answers about an image.
+"""What the correlation of annotators' answers about an image does to the mean gap.
 
-Counts are taken as binomial: annotators of an image answer independently. If all of them saw it in
-the same grid of images, or under the same description, their answers share that effect, and counts
-scatter more than binomial ones of the image's own frequency. Counts alone cannot
-tell such scatter from a spread of the frequencies: every distribution of k that it makes is also
-that of independent answers and a wider p(s). (They may rule out too large a correlation, if no
-mixture in the model scatters so little.) So ρ is an assumption, and this module computes its
-consequences: with an intraclass correlation ρ of the answers (`JointOptions.dependence`) the
-mixtures are narrower, s regresses more towards their means, and adjusted accuracies differ.
-
-The posterior is approximated at every ρ by a normal around its mode. Differences between these
-means stand for those between posterior means: a normal's error is about the same at all ρ.
+A fit integrates the correlation ρ (`bayesrep.inference.dependence`), or takes it as known
+(`JointOptions.dependence`). Along the draws' ρ the mean gap is regressed on ρ: the regression says
+what it would be, were ρ known, and its residuals how well.
 """
-
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from bayesrep.checks.assumptions import assumption
 from bayesrep.checks.finding import Finding
-from bayesrep.errors import PosteriorError
 from bayesrep.numerics.rounding import write_points
-from bayesrep.numerics.settings import own_settings
-from bayesrep.posterior.groups import Posterior, cells_along, need_group, read_record, right_answers
-from bayesrep.studies.statistics import Cells, SufficientStatistics
+from bayesrep.posterior.groups import Posterior, need_group, read_record
 from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
-from bayesrep.types import Float, Floats
 
-if TYPE_CHECKING:  # the band needs JAX; the assumption is stated without it
-    from bayesrep.inference.problem import Problem
-    from bayesrep.models.model import Data
-
-CORRELATION_LEVELS = (0.0, 0.05, 0.1, 0.2)
-"""Intraclass correlations ρ; at 0.2 a fifth of the variance is between presentation grids."""
-SUGGESTED_RHO = 0.1
-"""Correlation suggested if an image's annotators saw it in one grid."""
-MIN_RHO = 1e-6
-"""Correlation used for zero: one compiled program, with answers practically independent."""
-N_ANTITHETIC_PAIRS = 32
-MIN_SUPPORT = -10.0
-"""Difference in log density below which the counts reject a correlation."""
-MIN_SHIFT = 0.5
-"""Smallest shift that is reported, in posterior standard deviations."""
+CHECK_NAME = "dependence of annotators' answers"
+MIN_PROBABILITY_SHOWN = 1e-3
+"""Posterior probability of a correlation from which on it has a row."""
 
 
-def dependence_band(posterior: Posterior, at: Sequence[float] = CORRELATION_LEVELS) -> pl.DataFrame:
-    """Compute the mean gap under several correlations of annotators' answers about an image.
+def dependence_table(posterior: Posterior) -> pl.DataFrame | None:
+    """Compute the mean gap at every correlation ρ of the annotators' answers about an image.
 
     Parameters
     ----------
     posterior
-        From `bayesrep.fit`, of any model and method; it is not fitted again. Groups of images are
-        taken together, and feedback for full.
-    at
-        Intraclass correlations, 0 to less than 1.
+        From `bayesrep.fit`.
 
     Returns
     -------
-    polars.DataFrame
-        `dependence`, the correlation; `shift` of the mean bias-corrected gap from what the fit
-        says, as a fraction; `widening`, the factor by which its interval grows; `support`, the log
-        density of the mode less that at the fit's correlation: below −10 the counts speak
-        against it, as far as mixtures of so many betas can follow them; null for correlations
-        larger than one that they speak against.
-
-    Raises
-    ------
-    PosteriorError
-        If the posterior lacks what it was fitted to.
+    polars.DataFrame | None
+        `dependence`, the correlation ρ, 0 first; its posterior `probability`; and the mean
+        bias-corrected `gap` with the ends `lower` and `upper` of its 95 % interval, as fractions,
+        were ρ known. None where ρ was given to the fit.
 
     Examples
     --------
     >>> study = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
     >>> posterior = bayesrep.fit(study, method="laplace", progress=False)
-    >>> bayesrep.dependence_band(posterior, at=(0.0, 0.1)).columns
-    ['dependence', 'shift', 'widening', 'support']
+    >>> bayesrep.dependence_table(posterior).columns
+    ['dependence', 'probability', 'gap', 'lower', 'upper']
     """
-    from bayesrep.inference.problem import pose
-    from bayesrep.inference.program import kept_programs
-    from bayesrep.models.options import JointOptions
-
-    record = read_record(posterior)
-    assumed = record.dependence
-    options = {f.name: getattr(record.options, f.name) for f in fields(JointOptions)}
-    statistics = _observed_statistics(posterior, record.roles)
-    # The fit's own level comes first: shifts are differences from it.
-    with kept_programs(), own_settings():
-        problems = {
-            level: pose(
-                statistics,
-                model="joint",
-                options={**options, "dependence": max(level, MIN_RHO)},
-                datasets=record.roles,
-            )
-            for level in (assumed, *sorted(at))
-        }
-        levels = _scan_levels(problems, record.weight)
-    height, base = levels[assumed]
-    missing = np.full(len(base), np.nan)
-    columns = [(height - low, mean) for low, mean in (levels.get(x, (np.nan, missing)) for x in at)]
+    group = need_group(posterior, "posterior", "bias_corrected_gap")
+    if "dependence" not in group:
+        return None
+    gap = group["bias_corrected_gap"].values.mean(axis=-1).ravel()
+    at = group["dependence"].values.ravel()
+    levels, count = np.unique(at, return_counts=True)
+    # Few draws may have ρ = 0, and all say what the gap would be there.
+    line = np.polynomial.Polynomial.fit(at, gap, min(2, len(levels) - 1))
+    lower, upper = np.quantile(gap - line(at), (0.025, 0.975))
+    shown = np.union1d(0.0, levels[count >= MIN_PROBABILITY_SHOWN * len(at)])
+    share = dict(zip(levels.tolist(), (count / len(at)).tolist(), strict=True))
     return pl.DataFrame(
         {
-            "dependence": [float(level) for level in at],
-            # The gap rises as accuracies fall: the reference's own is as measured.
-            "shift": [float(base.mean() - mean.mean()) for _, mean in columns],
-            "widening": [float(mean.std() / max(base.std(), 1e-300)) for _, mean in columns],
-            "support": [float(support) for support, _ in columns],
+            "dependence": shown,
+            "probability": [share.get(level, 0.0) for level in shown.tolist()],
+            "gap": line(shown),
+            "lower": line(shown) + lower,
+            "upper": line(shown) + upper,
         }
-    ).fill_nan(None)
-
-
-def _scan_levels(
-    problems: "Mapping[float, Problem]", weight: float
-) -> dict[float, tuple[float, Float[np.ndarray, "draw"]]]:
-    """Compute by level the least potential, and mean accuracies of a normal around the mode.
-
-    The problems differ in their data's dependence alone; classifiers have the fit's weight, which a
-    posterior's cells do not record. The first problem is the fit's; the others are in rising order
-    and end with the first that the counts reject, since beyond it mode searches are long and fail.
-    """
-    import jax
-    import jax.numpy as jnp
-
-    from bayesrep.inference.arrowhead import whitening
-    from bayesrep.inference.cells import evaluate
-    from bayesrep.inference.mode import find_mode, find_mode_from_annotations
-    from bayesrep.inference.problem import programs
-
-    def weighted_data(problem: "Problem") -> "Data":
-        return problem.data()._replace(weight=jnp.asarray(weight))
-
-    assumed, problem = next(iter(problems.items()))
-    data = weighted_data(problem)
-    tools = programs(problem, data)  # for all levels, which differ in their data only
-    start = tools.start(problem.start(data))
-    position = find_mode_from_annotations(problem, tools, start, data).position
-    random = np.random.default_rng(0)
-    # Common, antithetic random numbers: levels differ by their densities, not by chance.
-    half = {
-        name: random.standard_normal((N_ANTITHETIC_PAIRS, *leaf.shape))
-        for name, leaf in position.items()
-    }
-    standard = {name: jnp.asarray(np.concatenate([z, -z])) for name, z in half.items()}
-    levels: dict[float, tuple[float, Floats]] = {}
-    for level, problem in problems.items():
-        data = weighted_data(problem)
-        mode = find_mode(tools.expand, position, data)
-        position = mode.position  # the next level starts here
-        normal = whitening(mode.expansion.hessian, position)
-        draws = jax.tree.map(lambda leaf: leaf[None], jax.vmap(normal)(standard))
-        accuracy = evaluate(tools, draws, data)["adjusted_accuracy"][0].mean(axis=1)
-        levels[level] = float(mode.expansion.value), accuracy
-        if level > assumed and levels[assumed][0] - levels[level][0] <= MIN_SUPPORT:
-            break
-    return levels
-
-
-def _observed_statistics(posterior: Posterior, roles: Sequence[str]) -> SufficientStatistics:
-    """Rebuild the sufficient statistics of the fit, pooled over groups."""
-    group = need_group(posterior, "observed_data", "correct")
-    names = tuple(map(str, group["classifier"].values))
-    cells: dict[str, Cells] = {}
-    selections = read_record(posterior).selections
-    for role in roles:
-        cell_names = cells_along(group, role)
-        # Pool groups: cells with equal counts become one.
-        pairs, place = np.unique(
-            np.stack([cell_names.shown, cell_names.selected], axis=1), axis=0, return_inverse=True
-        )
-        columns = [group[f"{role}_images"].values[:, None]]
-        columns.append(
-            right_answers(group).T
-            if role == "replication"
-            else np.zeros((len(cell_names.shown), len(names)))
-        )
-        total = np.zeros((len(pairs), 1 + len(names)), dtype=np.int64)
-        np.add.at(total, place.ravel(), np.hstack(columns).astype(np.int64))
-        occupied = total[:, 0] > 0
-        n_shown, selected = pairs[occupied].T
-        columns = selected, n_shown, total[occupied, 0], total[occupied, 1:]
-        cells[role] = Cells(*columns, selections.get(role))
-    return SufficientStatistics(names, cells)
-
-
-def judge_dependence(
-    posterior: Posterior, words: Words = IMAGE_WORDS
-) -> tuple[pl.DataFrame | None, Finding]:
-    """Compute the band, if possible, and judge it; it never tests more than an assumption."""
-    check, criterion = "dependence of annotators' answers", "cannot be seen"
-    assumed = read_record(posterior).dependence
-    value = f"{assumed:g} assumed"
-    opening = f"We assume that {assumption(posterior, words)}; no check can see it."
-    try:
-        band = dependence_band(posterior)
-    except PosteriorError as error:
-        return None, Finding(check, value, criterion, "yes", f"{opening} ({error})")
-    others = band.filter(pl.col("dependence") != assumed)
-    if not np.isfinite(others.drop_nulls().to_numpy()).all():
-        return band, Finding(check, value, criterion, "yes", f"{opening} What if not is not known.")
-    gap = need_group(posterior, "posterior", "bias_corrected_gap")["bias_corrected_gap"].values
-    mean = gap.mean(axis=2)
-    possible = others.filter(pl.col("support") > MIN_SUPPORT)
-    gaps = ", ".join(
-        f"{write_points(mean.mean() + row['shift'], 1)} at {row['dependence']:g}"
-        for row in possible.iter_rows(named=True)
     )
-    much = float(np.abs(possible["shift"].to_numpy()).max(initial=0.0))
-    texts = [opening]
-    if len(possible):
-        effect = f"be {gaps}" if much > MIN_SHIFT * mean.std() else "hardly change"
-        texts.append(
-            f"With another correlation the mean gap, {write_points(mean.mean(), 1)} points, would "
-            f"{effect}."
-        )
-        # Suggest the correlation of one grid, or the nearest that the counts allow.
-        more = possible.filter(pl.col("dependence") > assumed)["dependence"].to_list()
-        if more and assumed < SUGGESTED_RHO:
-            level = min(more, key=lambda level: abs(level - SUGGESTED_RHO))
-            texts.append(
-                f"If an {words.image}'s {words.annotators} saw it in one grid or context, fit with "
-                f"dependence={level:g}."
-            )
-    if len(possible) < len(others):
-        against = others.filter(~(pl.col("support") > MIN_SUPPORT).fill_null(value=False))
-        *first, last = (f"{level:g}" for level in against["dependence"])
-        levels = f"correlations of {', '.join(first)} and {last}" if first else f"one of {last}"
-        texts.append(f"The counts rule out {levels} between the answers about an {words.image}.")
-    return band, Finding(check, value, criterion, "yes", " ".join(texts))
+
+
+def judge_dependence(posterior: Posterior, words: Words = IMAGE_WORDS) -> Finding:
+    """Say what the correlation is, and what the mean gap would be without."""
+    table = dependence_table(posterior)
+    if table is None:
+        rho = f"{read_record(posterior).dependence:g}"
+        text = f"We assume that {assumption(posterior, words)}; no check can see it."
+        return Finding(CHECK_NAME, f"{rho} assumed", "cannot be seen", "yes", text)
+    at = need_group(posterior, "posterior")["dependence"].values
+    lower, upper = (f"{end:.3f}" for end in np.quantile(at, (0.025, 0.975)))
+    gap, *ends = (write_points(table[name][0], 1) for name in ("gap", "lower", "upper"))
+    text = (
+        f"The correlation of {words.annotators}' answers about an {words.image} is {at.mean():.3f} "
+        f"({lower} to {upper}), as far as a smooth distribution of selection frequencies tells it "
+        f"from their spread; the intervals allow for it. If {words.annotators} answered "
+        f"independently, the mean gap would be {gap} points ({ends[0]} to {ends[1]})."
+    )
+    return Finding(CHECK_NAME, f"{at.mean():.3f} ({lower} to {upper})", "learnt", "yes", text)
+
+
+def independence_note(posterior: Posterior, words: Words = IMAGE_WORDS) -> str:
+    """Say what the mean gap's interval is under independent answers; nothing if ρ was given."""
+    table = dependence_table(posterior)
+    if table is None:
+        return ""
+    ends = " to ".join(write_points(table[name][0], 1) for name in ("lower", "upper"))
+    return f"(With {words.annotators} who answer independently, {ends} points remain.)"
+
+
+def assumption(posterior: Posterior, words: Words = IMAGE_WORDS) -> str:
+    """State what the fit takes as known of the dependence of answers, as a clause, or nothing."""
+    if "dependence" in need_group(posterior, "posterior"):
+        return ""
+    assumed = read_record(posterior).dependence
+    if assumed == 0:
+        return f"{words.annotators} answered independently"
+    return (
+        f"{words.annotators}' answers about an {words.image} have an intraclass correlation of "
+        f"{assumed:g}"
+    )

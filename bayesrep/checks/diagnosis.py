@@ -4,9 +4,7 @@ Checks whose groups a posterior lacks are reported as missing.
 """
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib import import_module
 
 import polars as pl
 
@@ -15,7 +13,7 @@ from bayesrep.checks.assumptions import list_assumptions
 from bayesrep.checks.chains import check_draws
 from bayesrep.checks.classes import judge_classes
 from bayesrep.checks.crowd import judge_crowd
-from bayesrep.checks.dependence import judge_dependence
+from bayesrep.checks.dependence import dependence_table, judge_dependence
 from bayesrep.checks.finding import LEGEND, Finding, Trust
 from bayesrep.checks.misfits import judge_predictions
 from bayesrep.checks.prior import judge_prior
@@ -57,7 +55,7 @@ class Diagnosis:
     assumption
         Assumptions that no check can test, as a clause.
     dependence
-        From `bayesrep.dependence_band`, or None.
+        From `bayesrep.dependence_table`, or None where the correlation was given.
     """
 
     trust: Trust
@@ -130,25 +128,20 @@ def examine(
     words = read_record(posterior).words if fitted is None else fitted.words
     # Checks read several groups side by side: classifiers must be in one order.
     posterior = order_alike(posterior) if fitted is None else fitted.posterior
-    import_module("jax.numpy")  # SciPy in this thread must not meet it half imported
-    # The dependence band compiles and searches for modes; other checks run meanwhile.
-    with ThreadPoolExecutor(1) as pool:
-        dependence = pool.submit(judge_dependence, posterior, words)
-        adjusted = group["adjusted_accuracy"].values if fitted is None else fitted.draws_over_crowds
-        findings = [
-            *check_draws(posterior),
-            judge_width(adjusted, words),
-            _check_advice(str(group.attrs.get("advice", "")), words),
-        ]
-        predictions, misfits = judge_predictions(posterior, words)
-        findings += misfits
-        if fitted is not None:
-            if with_agreement and fitted.adjusted_draws.shape[-1] > 1:
-                findings.append(judge_agreement(fitted))
-            findings += [*judge_crowd(fitted), *judge_classes(fitted)]
-        sensitivity, on_prior = judge_prior(posterior, words)
-        band, on_dependence = dependence.result()
-    findings += on_prior, on_dependence
+    adjusted = group["adjusted_accuracy"].values if fitted is None else fitted.draws_over_crowds
+    findings = [
+        *check_draws(posterior),
+        judge_width(adjusted, words),
+        _check_advice(str(group.attrs.get("advice", "")), words),
+    ]
+    predictions, misfits = judge_predictions(posterior, words)
+    findings += misfits
+    if fitted is not None:
+        if with_agreement and fitted.adjusted_draws.shape[-1] > 1:
+            findings.append(judge_agreement(fitted))
+        findings += [*judge_crowd(fitted), *judge_classes(fitted)]
+    sensitivity, on_prior = judge_prior(posterior, words)
+    findings += on_prior, judge_dependence(posterior, words)
     ordered = sorted(findings, key=lambda finding: -TRUST_RANK[finding.trust])
     columns = ("check", "value", "wanted", "trust")
     return Diagnosis(
@@ -158,7 +151,7 @@ def examine(
         predictions=predictions,
         sensitivity=sensitivity,
         assumption=list_assumptions(posterior, fitted),
-        dependence=band,
+        dependence=dependence_table(posterior),
     )
 
 

@@ -208,11 +208,12 @@ DEPENDENCE_FIELD = nullable(
     rows(
         {
             "dependence": number("correlation of the answers about an image"),
-            "shift": nullable(fraction("of the mean gap under it")),
-            "widening": nullable(number("factor of its interval")),
-            "support": nullable(nats("below −10 the counts speak against it")),
+            "probability": fraction("posterior, of this correlation"),
+            "gap": fraction("the mean gap, were the correlation known"),
+            "lower": fraction("of its 95 % interval"),
+            "upper": fraction("of its 95 % interval"),
         },
-        "what the mean gap would be if answers depended on each other; null of another model",
+        "the mean gap by the correlation of answers; null where the correlation was given",
     )
 )
 DROPPED_ROWS = rows(

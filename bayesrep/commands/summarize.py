@@ -13,8 +13,6 @@ from bayesrep.studies.representation import number
 from bayesrep.studies.vocabulary import words_of
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from bayesrep.posterior.fitted import Fitted
 
 EXAMPLE = "my-study posterior.nc --csv adjusted.csv"
@@ -36,6 +34,7 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     from bayesrep.checks.assumptions import list_assumptions
     from bayesrep.checks.classes import judge_classes
+    from bayesrep.checks.dependence import dependence_table, independence_note
     from bayesrep.posterior.fitted import Fitted
     from bayesrep.report.answer import answer_for, drop_of, measured_drop
     from bayesrep.report.estimates_text import estimates_table, gaps_text, populations_text
@@ -48,11 +47,13 @@ def run(arguments: Namespace) -> int:
     fitted = fitted.require_convergence(allow_unconverged=arguments.allow_unconverged)
     table, gaps = tables.accuracies(fitted), tables.gaps(fitted)
     measured = measured_drop(study)
-    answer = plain_text(answer_for(study, drop_of(gaps, measured)))
+    note = independence_note(posterior, words)
+    answer = plain_text(answer_for(study, drop_of(gaps, measured, note)))
     # Notes cost time to compute: only where they are shown, or in the JSON.
     with_notes = arguments.notes or arguments.json
     of_classes = judge_classes(fitted)
-    band, notes = _judge_assumptions(study, posterior, fitted) if with_notes else (None, [])
+    notes = _judge_assumptions(study, posterior, fitted) if with_notes else []
+    band = dependence_table(posterior)
     text = (
         f"{estimates_table(table, top, words)}\n\nMean over {words.classifiers} and line:\n\n"
         f"{gaps_text(gaps, clear=measured.is_above_zero)}\n"
@@ -77,19 +78,16 @@ def run(arguments: Namespace) -> int:
     return emit_table(arguments, table, text, facts, study.left_out)
 
 
-def _judge_assumptions(
-    study: "bayesrep.Study", posterior: Any, fitted: "Fitted"
-) -> "tuple[pl.DataFrame | None, list[str]]":
-    """The mean gap under other dependences, and what each assumption would do were it wrong."""
+def _judge_assumptions(study: "bayesrep.Study", posterior: Any, fitted: "Fitted") -> list[str]:
+    """Say what each assumption would do were it wrong."""
     from bayesrep.checks.crowd import judge_unknown_crowd
     from bayesrep.checks.dependence import judge_dependence
 
-    band, assumed = judge_dependence(posterior, fitted.words)
     if fitted.knows_workers:
         crowd = f"{bayesrep.describe_crowd(study).sentence} The intervals above allow for it."
     else:
         crowd = judge_unknown_crowd(fitted).sentence
-    return band, [assumed.sentence, crowd]
+    return [judge_dependence(posterior, fitted.words).sentence, crowd]
 
 
 FORMS: shapes.Forms = {

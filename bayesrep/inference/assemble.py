@@ -58,7 +58,8 @@ def posterior_groups(
     every = thinning(problem, *draws.position["shared"].shape[:2])
     values = evaluate_cells(problem, draws.position, draws.parts, every)
     log_mass, adjusted = values["log_mass_0"], values["adjusted_accuracy"]
-    by_classifier, random = ("chain", "draw", "classifier"), np.random.default_rng([seed, 5])
+    by_draw, random = ("chain", "draw"), np.random.default_rng([seed, 5])
+    by_classifier = (*by_draw, "classifier")
     flat = population_accuracy(problem, log_mass.reshape(-1, *log_mass.shape[2:]), random)
     population = flat.reshape(adjusted.shape)
     return {
@@ -66,13 +67,13 @@ def posterior_groups(
             **posterior_group(problem, data, values),
             "population_reference_accuracy": (by_classifier, population),
             "population_gap": (by_classifier, population - adjusted),
-            **({} if draws.dependence is None else {"dependence": (("chain", "draw"), draws.dependence)}),
+            **({} if draws.dependence is None else {"dependence": (by_draw, draws.dependence)}),
         },
         "log_prior": {
-            "shared": (("chain", "draw"), values["log_prior_shared"]),
+            "shared": (by_draw, values["log_prior_shared"]),
             "own": (by_classifier, values["log_prior_own"].astype(np.float32)),
         },
-        "sample_stats": {name: (("chain", "draw"), value) for name, value in stats.items()},
+        "sample_stats": {name: (by_draw, value) for name, value in stats.items()},
         **cell_groups(problem, values, every, seed=seed),
     }
 

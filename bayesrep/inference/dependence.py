@@ -44,6 +44,17 @@ class DependenceLevel(NamedTuple):
     normal: Whitening
 
 
+def learns_dependence(problem: Problem) -> bool:
+    """Return whether ρ is a parameter: not if it is given, or it is known who answered."""
+    return problem.model.crowd is None and getattr(problem.options, "dependence", 0.0) is None
+
+
+def given_dependence(tools: Programs, data: Data, draws: Draws) -> DependentDraws:
+    """Leave draws as they are, of the correlation in their data."""
+    every = np.arange(math.prod(draws["shared"].shape[:2]))
+    return DependentDraws(draws, [(tools, data, every)])
+
+
 def scan_dependence(
     problem: Problem, draws: Draws
 ) -> tuple[Programs, list[DependenceLevel], Float[np.ndarray, "level"]]:
@@ -94,18 +105,13 @@ class DependentDraws(NamedTuple):
 def integrate_dependence(
     problem: Problem, tools: Programs, data: Data, draws: Draws, seed: int
 ) -> DependentDraws:
-    """Turn draws given ρ = 0 into draws from the posterior over ρ as well, unless ρ is known."""
-    if getattr(problem.options, "dependence", 0.0) is not None:
-        every = np.arange(math.prod(draws["shared"].shape[:2]))
-        return DependentDraws(draws, [(tools, data, every)])
+    """Turn draws given ρ = 0 into draws from the posterior over ρ as well."""
     random = np.random.default_rng([seed, 6])
     dependent, levels, probability = scan_dependence(problem, draws)
     shape = draws["shared"].shape[:2]
     flat = {name: np.asarray(leaf).reshape(-1, *leaf.shape[2:]) for name, leaf in draws.items()}
     # Equal draws, as a resample of weighted ones has them, get one level: so they stay few.
-    _, same, copies = np.unique(
-        flat["shared"], axis=0, return_inverse=True, return_counts=True
-    )
+    _, same, copies = np.unique(flat["shared"], axis=0, return_inverse=True, return_counts=True)
     order = random.permutation(len(copies))
     middle = (np.cumsum(copies[order]) - copies[order] * random.random(len(copies))) / copies.sum()
     level_of_distinct = np.empty(len(copies), dtype=int)

@@ -20,7 +20,11 @@ from bayesrep.errors import ConvergenceWarning, OptionError
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups, versions
 from bayesrep.inference.checkpoint import open_checkpoint
 from bayesrep.inference.data_driven import choose_components, widen_priors
-from bayesrep.inference.dependence import integrate_dependence
+from bayesrep.inference.dependence import (
+    given_dependence,
+    integrate_dependence,
+    learns_dependence,
+)
 from bayesrep.inference.device import N_TIMED_STEPS, DeviceChoice, choose, spread_over
 from bayesrep.inference.methods import MethodDraws, Run, cut, laplace, nuts, sample_around_mode
 from bayesrep.inference.mode import other_mode_mass
@@ -146,8 +150,9 @@ def fit(
     arviz.InferenceData (ArviZ 0.23) or xarray.DataTree (ArviZ 1.x)
         Group `posterior`: `adjusted_accuracy`, `bias_corrected_gap`, `selection_gap`,
         `population_reference_accuracy` and `population_gap` (chain, draw, classifier),
-        `mean_selection_frequency` (chain, draw, dataset), mixture and curve parameters with named
-        dimensions. Groups `log_likelihood` (`correct` alone, so that ArviZ takes it unasked),
+        `mean_selection_frequency` (chain, draw, dataset), `dependence` (chain, draw), the
+        correlation ρ of annotators' answers about an image where none was given, mixture and curve
+        parameters with named dimensions. Groups `log_likelihood` (`correct` alone, so that ArviZ takes it unasked),
         `log_density`, `posterior_predictive` (some draws where they are many) and `observed_data`
         hold one entry per (k, n) cell; `log_prior` the prior's density at every draw.
         `sample_stats`: `diverging`, `num_steps`, `energy`,
@@ -294,7 +299,11 @@ def _attempt(
     if verdict is not None and not (verdict.converged or is_last):
         return verdict, {}, {}
     run.bar.stage("evaluating")
-    draws = integrate_dependence(run.problem, run.tools, run.data, position, run.seed)
+    # With cut feedback no likelihood of all data weighs the correlations of answers.
+    if strategy.name != "cut" and learns_dependence(run.problem):
+        draws = integrate_dependence(run.problem, run.tools, run.data, position, run.seed)
+    else:
+        draws = given_dependence(run.tools, run.data, position)
     contents = posterior_groups(run.problem, run.data, draws, stats, seed=run.seed)
     run.bar.stage("judging")
     schedule = json.dumps(asdict(replace(run.schedule, warmup=warmup)))

@@ -45,9 +45,12 @@ class JointOptions:
         Only curves that rise with s. Slopes then have log-normal priors of the same median and
         relative spread.
     dependence
-        Intraclass correlation of the annotators' answers about one image, as they are taken to
-        be: 0 where each answers by himself, 0.05 to 0.2 where all of them saw the image in the
-        same grid of images or another context. It cannot be told from the counts.
+        Intraclass correlation ρ of the annotators' answers about one image, where it is known: 0
+        where each answers by himself, 0.05 to 0.2 where all of them saw the image in the same grid
+        of images or another context. None: a parameter with a half-normal prior, which a fit
+        integrates (`bayesrep.inference.dependence`), and 0 elsewhere.
+    dependence_prior
+        Scale of this half-normal.
     first_location, log_step
         (mean, sd) of the lowest component's logit mean and of the log steps up to the next ones;
         log √(K − 1) is subtracted from the latter, so that many components stay in reach.

@@ -45,6 +45,7 @@ class Drop:
     remaining: Estimate  # what is left at equal selection frequencies, the bias-corrected gap
     selection: Estimate  # what selection explains, the selection gap
     share: Estimate  # ``selection`` relative to ``measured``
+    note: str = ""  # what the interval of ``remaining`` would be under a stronger assumption
 
     @property
     def clear_share(self) -> Estimate | None:
@@ -72,11 +73,11 @@ def measured_drop(study: Study) -> Estimate:
     return Estimate(value, lower, upper) if np.isfinite(lower) else Estimate(value, None, None)
 
 
-def drop_of(gaps: pl.DataFrame, measured: Estimate) -> Drop:
+def drop_of(gaps: pl.DataFrame, measured: Estimate, note: str = "") -> Drop:
     """The division of a drop by the one method of a table of `bayesrep.estimate_gaps`."""
     rows = {row["quantity"]: row for row in gaps.iter_rows(named=True)}
     names = ("bias_corrected_gap", "selection_gap", "share_explained")
-    return Drop(measured, *(_estimate(rows[name]) for name in names))
+    return Drop(measured, *(_estimate(rows[name]) for name in names), note)
 
 
 def _estimate(row: Mapping[str, Any]) -> Estimate:
@@ -132,13 +133,14 @@ def answer_for(study: Study, drop: Drop) -> str:
         f"the {role}" if data.name == role else f"{data.name} (the {role})"
         for role, data in sides.items()
     )
-    return answer(
+    sentences = answer(
         drop,
         classifiers=len(study.classifiers),
         images=(len(study.reference.images), len(study.replication.images)),
         names=(one, other),
         words=words_of(study),
     )
+    return f"{sentences} {drop.note}".rstrip()
 
 
 def answer(

@@ -71,7 +71,7 @@ def remeasure(study: Study, posterior: Posterior, *, seed: int = 0) -> pl.DataFr
     fitted = Fitted(study, posterior)
     rng = np.random.default_rng(seed)
     draws = {role: log_densities(fitted, d, N_DRAWS) for d, role in enumerate(fitted.record.roles)}
-    dependence = fitted.record.dependence
+    dependence = dependence_draws(fitted, N_DRAWS)
     rows = [_row(study, role, draws[role], dependence, rng) for role in draws]
     return pl.DataFrame(rows)
 
@@ -87,8 +87,16 @@ def log_densities(fitted: Fitted, which: int, draws: int) -> Float[np.ndarray, "
         return np.asarray(jax.vmap(logit_quadrature.log_mixture_weights)(*mixtures))
 
 
+def dependence_draws(fitted: Fitted, draws: int) -> Float[np.ndarray, "draw"]:
+    """Select the correlation of annotators' answers in the draws that `log_densities` takes."""
+    group = fitted.need("posterior", "component_mean")
+    if "dependence" in group:
+        return thinned_draws(group["dependence"], draws)
+    return np.full(len(thinned_draws(group["component_mean"], draws)), fitted.record.dependence)
+
+
 def _row(
-    study: Study, role: str, log_density: Floats, dependence: float, rng: np.random.Generator
+    study: Study, role: str, log_density: Floats, dependence: Floats, rng: np.random.Generator
 ) -> dict[str, object]:
     data = study.datasets[role]
     # Images with equal counts have one distribution of s.
@@ -103,7 +111,10 @@ def _row(
     frequency = summarize_mean(mean, square - mean**2, images, rng)
     dropped = None
     if rule is not None:
-        passing = np.einsum("dcn,cn->dc", mass, _keeps_again(data.name, rule, n_shown, dependence))
+        passing = np.empty(mass.shape[:2])
+        for each in np.unique(dependence):
+            keeps = _keeps_again(data.name, rule, n_shown, each)
+            passing[dependence == each] = np.einsum("dcn,cn->dc", mass[dependence == each], keeps)
         # An event is its own square: its variance is p − p².
         middle, lower, upper = summarize_mean(passing, passing - passing**2, images, rng)
         dropped = (1 - middle, 1 - upper, 1 - lower)
@@ -113,11 +124,12 @@ def _row(
 
 
 def frequency_given_counts(
-    log_density: Floats, selected: Ints, rejected: Ints, dependence: float
+    log_density: Floats, selected: Ints, rejected: Ints, dependence: Float[np.ndarray, "draw"]
 ) -> Float[np.ndarray, "draw cell node"]:
-    """Compute P(node | k, n) under every draw's mixture."""
-    log_answers = _log_answers(selected, rejected, dependence)
-    log_joint = log_density[:, None, :] + log_answers[None]
+    """Compute P(node | k, n) under every draw's mixture and correlation of answers."""
+    levels, place = np.unique(dependence, return_inverse=True)
+    log_answers = np.stack([_log_answers(selected, rejected, each) for each in levels.tolist()])
+    log_joint = log_density[:, None, :] + log_answers[place]
     return np.exp(log_joint - logsumexp(log_joint, axis=-1, keepdims=True))
 
 

@@ -1,12 +1,13 @@
 """The answer: how much of the drop is real, in a sentence, in one figure and by method."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
 
+from bayesrep.checks.dependence import independence_note
 from bayesrep.choices import FEW_REPLICATES
 from bayesrep.estimators import gap_table
 from bayesrep.estimators.analysis import Analysis
@@ -71,6 +72,10 @@ class Answer(Section):
             str(method): drop_of(rows, measured)
             for (method,), rows in tables.group_by(["method"], maintain_order=True)
         }
+        if divided is not None:
+            fitted, method = source.need_posterior, str(divided["method"][0])
+            note = independence_note(fitted.posterior, source.words)
+            drops[method] = replace(drops[method], note=note)
         return cls(
             study=source.study,
             accuracies=estimated,

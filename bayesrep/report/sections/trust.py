@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from bayesrep.checks.dependence import MIN_SUPPORT
 from bayesrep.checks.diagnosis import examine
 from bayesrep.checks.finding import CHECKS
 from bayesrep.errors import quote_word
@@ -68,11 +67,8 @@ class Trust(Section):
             figures.append(checks_figure(diagnosis.predictions, words))
         if len(fitted.adjusted_draws) > 1:
             figures.append(chains_figure(fitted.adjusted_draws.mean(axis=2)))
-        if diagnosis.dependence is not None:
-            possible = diagnosis.dependence.filter(pl.col("support") > MIN_SUPPORT)
-            if len(possible) > 1 and np.isfinite(possible.to_numpy()).all():
-                gap = fitted.group["bias_corrected_gap"].values.mean(axis=2)
-                figures.append(dependence_figure(possible, np.asarray(gap, dtype=float), words))
+        if diagnosis.dependence is not None and len(diagnosis.dependence) > 1:
+            figures.append(dependence_figure(diagnosis.dependence, words))
         if stats is not None and "energy" in stats:
             figures.append(energy_figure(np.asarray(stats["energy"].values, dtype=float)))
         return cls(

@@ -148,8 +148,8 @@ def _energy_densities(energy: Floats) -> tuple[Floats, dict[str, Floats]]:
     return (edges[1:] + edges[:-1]) / 2, densities
 
 
-def dependence_figure(band: pl.DataFrame, gap: Floats, words: Words) -> Figure:
-    """The mean gap along the correlation of an image's answers, from its draws at the fit's."""
+def dependence_figure(table: pl.DataFrame, words: Words) -> Figure:
+    """The mean gap along the correlation of an image's answers, and the correlation's posterior."""
     x = vega.number("dependence", title=f"intraclass correlation of an {words.image}'s answers")
     title = "mean gap at equal selection frequencies (points)"
     area = vega.mark(
@@ -158,30 +158,25 @@ def dependence_figure(band: pl.DataFrame, gap: Floats, words: Words) -> Figure:
         y=vega.number("lower", title=title, scale={"zero": False}),
         y2={"field": "upper"},
     )
-    line = vega.mark(
-        {"type": "line", "color": Css.POSTERIOR, "point": True},
+    names = ("dependence", "probability", "gap", "lower", "upper")
+    line = vega.mark({"type": "line", "color": Css.POSTERIOR}, x=x, y=vega.number("gap"))
+    points = vega.mark(
+        {"type": "circle", "color": Css.POSTERIOR, "opacity": 1},
         x=x,
-        y=vega.number("gap", title=title),
-        tooltip=[vega.number(name) for name in ("dependence", "gap", "lower", "upper")],
+        y=vega.number("gap"),
+        size=vega.number("probability", legend=None, scale={"range": [10, 400]}),
+        tooltip=[vega.number(name) for name in names],
     )
-    shift, widening = (band[name].to_numpy() for name in ("shift", "widening"))
-    middle = gap.mean() + shift
-    ends = (np.quantile(gap, end) - gap.mean() for end in (0.025, 0.975))
-    lower, upper = (middle + end * widening for end in ends)
-    columns = {"gap": middle, "lower": lower, "upper": upper}
+    in_points = pl.col("gap", "lower", "upper") * 100
+    rounded = table.with_columns(in_points.round(3), pl.col("probability").round(4))
     return Figure(
         "dependence",
         f"The mean gap by the correlation of an {words.image}'s answers",
-        vega.chart("dependence", area, line),
-        f"What no check can see: how far {words.annotators} of an {words.image} answered alike "
-        "because they saw it in the same grid or context. The band is the 95 % interval if they "
-        "did so to that degree.",
-        {
-            "dependence": rows_of(
-                {"dependence": band["dependence"].to_numpy()}
-                | {name: np.round(100 * values, 3) for name, values in columns.items()}
-            )
-        },
+        vega.chart("dependence", area, line, points),
+        f"How far {words.annotators} of an {words.image} answered alike because they saw it in the "
+        "same grid or context. Larger points are more probable; the band is the 95 % interval, "
+        "were the correlation known.",
+        {"dependence": rows_of({name: rounded[name].to_numpy() for name in names})},
     )
 
 
