@@ -26,7 +26,7 @@ MAX_LOGITS = 2**27
 """Most logits of right answers that a posterior stores, half a gigabyte."""
 
 
-Parts: TypeAlias = Sequence[tuple[Programs, Data, Int[np.ndarray, "row"]]]
+Parts: TypeAlias = Sequence[tuple[Programs, Data, Ints]]
 """Programs and data of the rows of draws [chain × draw] that these evaluate."""
 
 

@@ -27,7 +27,7 @@ from bayesrep.inference.density import Draws
 from bayesrep.inference.mode import find_mode, log_mass
 from bayesrep.inference.problem import Problem, Programs, programs
 from bayesrep.models.model import Data
-from bayesrep.types import Float
+from bayesrep.types import Float, Ints
 
 DEPENDENCE_GRID = (1e-6, 0.003, 0.006, 0.01, 0.02, 0.035, 0.055, 0.08, 0.11, 0.15, 0.2, 0.3)
 """Correlations ρ_j. The first stands for 0 in the program of correlated answers."""
@@ -47,12 +47,6 @@ class DependenceLevel(NamedTuple):
 def learns_dependence(problem: Problem) -> bool:
     """Return whether ρ is a parameter: not if it is given, or it is known who answered."""
     return problem.model.crowd is None and getattr(problem.options, "dependence", 0.0) is None
-
-
-def given_dependence(tools: Programs, data: Data, draws: Draws) -> DependentDraws:
-    """Leave draws as they are, of the correlation in their data."""
-    every = np.arange(math.prod(draws["shared"].shape[:2]))
-    return DependentDraws(draws, [(tools, data, every)])
 
 
 def scan_dependence(
@@ -102,6 +96,12 @@ class DependentDraws(NamedTuple):
     dependence: Float[np.ndarray, "chain draw"] | None = None
 
 
+def given_dependence(tools: Programs, data: Data, draws: Draws) -> DependentDraws:
+    """Leave draws as they are, of the correlation in their data."""
+    every = np.arange(math.prod(draws["shared"].shape[:2]))
+    return DependentDraws(draws, [(tools, data, every)])
+
+
 def integrate_dependence(
     problem: Problem, tools: Programs, data: Data, draws: Draws, seed: int
 ) -> DependentDraws:
@@ -117,14 +117,18 @@ def integrate_dependence(
     level_of_distinct = np.empty(len(copies), dtype=int)
     level_of_distinct[order] = np.searchsorted(np.cumsum(probability)[:-1], middle)
     level = level_of_distinct[same.ravel()]
-    parts = [(tools, data, np.flatnonzero(level == 0))]
-    for number, each in list(enumerate(levels))[1:]:
+    parts = list[tuple[Programs, Data, Ints]]()
+    for number, each in enumerate(levels):
         rows = np.flatnonzero(level == number)
-        if len(rows):
-            moved = _transport({n: leaf[rows] for n, leaf in flat.items()}, levels[0], each)
-            for name, leaf in moved.items():
-                flat[name][rows] = leaf
-            parts.append((dependent, each.data, rows))
+        if not len(rows):
+            continue
+        if number == 0:  # draws as they are, by the exact program of independent answers
+            parts.append((tools, data, rows))
+            continue
+        moved = _transport({name: leaf[rows] for name, leaf in flat.items()}, levels[0], each)
+        for name, leaf in moved.items():
+            flat[name][rows] = leaf
+        parts.append((dependent, each.data, rows))
     at = np.array([0.0, *(each.dependence for each in levels[1:])])
     position = {name: leaf.reshape(*shape, *leaf.shape[1:]) for name, leaf in flat.items()}
     return DependentDraws(position, parts, at[level].reshape(shape))

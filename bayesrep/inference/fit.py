@@ -152,9 +152,10 @@ def fit(
         `population_reference_accuracy` and `population_gap` (chain, draw, classifier),
         `mean_selection_frequency` (chain, draw, dataset), `dependence` (chain, draw), the
         correlation ρ of annotators' answers about an image where none was given, mixture and curve
-        parameters with named dimensions. Groups `log_likelihood` (`correct` alone, so that ArviZ takes it unasked),
-        `log_density`, `posterior_predictive` (some draws where they are many) and `observed_data`
-        hold one entry per (k, n) cell; `log_prior` the prior's density at every draw.
+        parameters with named dimensions. Groups `log_likelihood` (`correct` alone, so that ArviZ
+        takes it unasked), `log_density`, `posterior_predictive` (some draws where they are many)
+        and `observed_data` hold one entry per (k, n) cell; `log_prior` the prior's density at every
+        draw.
         `sample_stats`: `diverging`, `num_steps`, `energy`,
         `acceptance_rate` (of the steps that make chains exact), `step_size`, `lp`; of Laplace
         `lp` and `log_weight`. Attributes: versions, device, precision, seed,
