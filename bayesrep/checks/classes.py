@@ -15,10 +15,13 @@ classifiers on the replication's images of a class over others that were selecte
 
     shift  =  Σ_c ρ_c Σ_h P_ref(h) (P_ref(c | h) − P_rep(c | h))
 
+Fits correct for it where images have labels (`bayesrep.numerics.post_stratification`).
+
 Strata are of observed frequencies k/n, not of s: if classes correlate with s and the data sets
 differ much in s, classes differ a little at the same k/n too, which is why the shift decides.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,12 +29,13 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from bayesrep.checks.finding import ALPHA, MAX_HARMLESS_SHIFT, Finding, family_wise, p_text
+from bayesrep.numerics.post_stratification import frequency_strata, post_stratify
+from bayesrep.numerics.rounding import write_points
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.studies.study import Study
 from bayesrep.studies.vocabulary import IMAGE_WORDS, Words, words_of
 from bayesrep.types import Float, Int
 
-N_STRATA = 20
 MIN_EXPECTED_IMAGES = 5.0
 """Expected images of a class in each data set; rarer classes are pooled."""
 MAX_TESTED_CLASSES = 1_000
@@ -73,7 +77,9 @@ def class_shifts(study: Study) -> list[ClassShift]:
     for name in one.groups:
         if name in other.groups:
             columns[name] = one.groups[name], other.groups[name]
-    stratum = _strata(np.concatenate([one.selected / one.shown, other.selected / other.shown]))
+    stratum = frequency_strata(
+        np.concatenate([one.selected / one.shown, other.selected / other.shown])
+    )
     right = other.correct.mean(axis=1)
     shifts = (
         _compare_column(name, np.concatenate(pair), stratum, right)
@@ -91,6 +97,19 @@ def judge_classes(fitted: Fitted) -> list[Finding]:
         return []
     all_shifts, words = class_shifts(fitted.study), words_of(fitted.study)
     shifts = [each for each in all_shifts if each.column != fitted.record.grouping]
+    if "class_shift" in fitted.group:
+        # What the draws allow for already is told, and asks for no care.
+        of_labels = [each.p for each in shifts if each.column == "label"]
+        value = f"{p_text(of_labels[0])} (label)" if of_labels else "labels"
+        text = _corrected_sentence(fitted, words)
+        corrected = Finding(CHECK_NAME, value, "corrected", "yes", text)
+        others = [each for each in shifts if each.column != "label"]
+        return [corrected, *_judge_columns(fitted, others, words)] if others else [corrected]
+    return _judge_columns(fitted, shifts, words)
+
+
+def _judge_columns(fitted: Fitted, shifts: Sequence[ClassShift], words: Words) -> list[Finding]:
+    """Judge differences in classes that the draws do not allow for."""
     if not shifts:
         text = _unknown_sentence(fitted.record.grouping, words)
         return [Finding(CHECK_NAME, "assumed", "cannot be seen", "yes", text)]
@@ -124,6 +143,26 @@ def judge_classes(fitted: Fitted) -> list[Finding]:
     return [Finding(CHECK_NAME, value, criterion, "with care" if matters else "yes", text)]
 
 
+def _corrected_sentence(fitted: Fitted, words: Words) -> str:
+    """Say what the correction for classes is worth."""
+    shift = fitted.group["class_shift"].values.ravel()
+    ends = (write_points(end, 1) for end in np.quantile(shift, (0.025, 0.975)))
+    return (
+        f"Classes (label) differ between the data sets among {words.images} selected as often. With "
+        f"the reference's, {words.classifiers} would be {write_points(shift.mean(), 1)} points "
+        f"({' to '.join(ends)}) better on the replication; this is corrected."
+    )
+
+
+def class_note(fitted: Fitted) -> str:
+    """Say what the correction for classes is worth where it matters; else nothing."""
+    if "class_shift" not in fitted.group:
+        return ""
+    shift = float(fitted.group["class_shift"].values.mean())
+    sd = float(fitted.adjusted_draws.mean(axis=-1).std())
+    return _corrected_sentence(fitted, fitted.words) if abs(shift) > MAX_HARMLESS_SHIFT * sd else ""
+
+
 def assumed_of_images(grouping: str | None, words: Words = IMAGE_WORDS) -> str:
     """State the assumption on images, as a clause."""
     within = "" if grouping is None else " and group"
@@ -145,15 +184,6 @@ def _unknown_sentence(grouping: str | None, words: Words) -> str:
         "than their selection frequency, such as harder classes. Add a column label, and classes "
         "are compared."
     )
-
-
-def _strata(frequency: Float[np.ndarray, "image"]) -> Int[np.ndarray, "image"]:
-    """Number strata of about equal observed frequency from 0."""
-    values, place = np.unique(frequency, return_inverse=True)
-    if len(values) > N_STRATA:
-        edges = np.quantile(frequency, np.linspace(0, 1, N_STRATA + 1)[1:-1])
-        place = np.unique(np.searchsorted(edges, frequency, side="right"), return_inverse=True)[1]
-    return place
 
 
 def _compare_column(
@@ -180,18 +210,8 @@ def _compare_column(
 
     one, other = table(slice(size)), table(slice(size, None))
     p = _test(one, other)
-    # The shift compares strata that both data sets have.
-    both = (one.sum(axis=1) > 0) & (other.sum(axis=1) > 0)
-    share = one[both].sum(axis=1) / one[both].sum()
-    excess = share @ (
-        one[both] / one[both].sum(axis=1, keepdims=True)
-        - other[both] / other[both].sum(axis=1, keepdims=True)
-    )
-    # ρ_c: mean residual from the accuracy of the stratum.
-    level = np.bincount(stratum[size:], right, strata) / np.maximum(other.sum(axis=1), 1)
-    residual = right - level[stratum[size:]]
-    effect = np.bincount(code[size:], residual, classes) / np.maximum(other.sum(axis=0), 1)
-    return ClassShift(column, classes, p, float(excess @ effect))
+    shift, _ = post_stratify(stratum, code, right[:, None])
+    return ClassShift(column, classes, p, float(shift[0]))
 
 
 def _test(

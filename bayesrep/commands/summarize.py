@@ -32,9 +32,9 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.checks.assumptions import list_assumptions
+    from bayesrep.checks.assumptions import correction_notes, list_assumptions
     from bayesrep.checks.classes import judge_classes
-    from bayesrep.checks.dependence import dependence_table, independence_note
+    from bayesrep.checks.dependence import dependence_table
     from bayesrep.posterior.fitted import Fitted
     from bayesrep.report.answer import answer_for, drop_of, measured_drop
     from bayesrep.report.estimates_text import estimates_table, gaps_text, populations_text
@@ -47,8 +47,7 @@ def run(arguments: Namespace) -> int:
     fitted = fitted.require_convergence(allow_unconverged=arguments.allow_unconverged)
     table, gaps = tables.accuracies(fitted), tables.gaps(fitted)
     measured = measured_drop(study)
-    note = independence_note(posterior, words)
-    answer = plain_text(answer_for(study, drop_of(gaps, measured, note)))
+    answer = plain_text(answer_for(study, drop_of(gaps, measured, correction_notes(fitted))))
     # Notes cost time to compute: only where they are shown, or in the JSON.
     with_notes = arguments.notes or arguments.json
     of_classes = judge_classes(fitted)

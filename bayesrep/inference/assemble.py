@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bayesrep.inference.cells import cell_groups, cell_names, evaluate_cells, thinning
 from bayesrep.inference.dependence import DependentDraws
-from bayesrep.inference.image_weights import population_accuracy
+from bayesrep.inference.image_weights import class_shift, population_accuracy
 from bayesrep.inference.problem import Problem
 from bayesrep.models.model import Data
 from bayesrep.posterior.files import Coordinate
@@ -53,21 +53,27 @@ def posterior_groups(
     stats: Mapping[str, NDArray[Any]],
     *,
     seed: int,
+    classes: bool,
 ) -> dict[str, Any]:
     """Build all groups of a fit's ArviZ object from positions [chain, draw, ...]."""
     every = thinning(problem, *draws.position["shared"].shape[:2])
     values = evaluate_cells(problem, draws.position, draws.parts, every)
-    log_mass, adjusted = values["log_mass_0"], values["adjusted_accuracy"]
+    log_mass, shape = values["log_mass_0"], values["adjusted_accuracy"].shape
     by_draw, random = ("chain", "draw"), np.random.default_rng([seed, 5])
     by_classifier = (*by_draw, "classifier")
     flat = population_accuracy(problem, log_mass.reshape(-1, *log_mass.shape[2:]), random)
-    population = flat.reshape(adjusted.shape)
+    population = flat.reshape(shape)
+    drawn = {} if draws.dependence is None else {"dependence": (by_draw, draws.dependence)}
+    if classes and (flat := class_shift(problem, shape[0] * shape[1], random)) is not None:
+        shift = flat.reshape(shape)
+        values["adjusted_accuracy"] = np.clip(values["adjusted_accuracy"] + shift, 0, 1)
+        drawn["class_shift"] = by_draw, shift.mean(axis=2)
     return {
         "posterior": {
             **posterior_group(problem, data, values),
             "population_reference_accuracy": (by_classifier, population),
-            "population_gap": (by_classifier, population - adjusted),
-            **({} if draws.dependence is None else {"dependence": (by_draw, draws.dependence)}),
+            "population_gap": (by_classifier, population - values["adjusted_accuracy"]),
+            **drawn,
         },
         "log_prior": {
             "shared": (by_draw, values["log_prior_shared"]),

@@ -69,6 +69,7 @@ def fit(
     progress: bool = True,
     feedback: Feedback = "full",
     groups: str | None = None,
+    classes: bool = True,
     datasets: Sequence[str] = REQUIRED_ROLES,
     device: str = "auto",
     devices: int = 1,
@@ -124,6 +125,10 @@ def fit(
         A column of groups of the study's images, such as "superclass": mixture weights and
         accuracy levels are partially pooled over groups, and `group_adjusted_accuracy`
         (classifier, group) is reported too.
+    classes
+        Correct adjusted accuracies for classes, the study's labels, that differ in the two data
+        sets among images selected as often (`bayesrep.numerics.post_stratification`), unless there
+        are groups; `class_shift` is the correction's mean over classifiers.
     datasets
         Roles of the data sets in the hierarchy. Further ones than the reference and the
         replication inform the mixtures, and `accuracy_under` (classifier, dataset) says what
@@ -261,7 +266,17 @@ def fit(
                     if checkpoint is not None and strategy.stages:
                         folder = open_checkpoint(checkpoint, identity)
                     run = Run(
-                        problem, tools, data, longer, seed, chosen, bar, marginal, folder, times
+                        problem,
+                        tools,
+                        data,
+                        longer,
+                        seed,
+                        chosen,
+                        bar,
+                        marginal,
+                        folder,
+                        times,
+                        classes,
                     )
                     verdict, contents, more = _attempt(
                         strategy, run, warmup=schedule.warmup, is_last=not strategies
@@ -305,7 +320,9 @@ def _attempt(
         draws = integrate_dependence(run.problem, run.tools, run.data, position, run.seed)
     else:
         draws = given_dependence(run.tools, run.data, position)
-    contents = posterior_groups(run.problem, run.data, draws, stats, seed=run.seed)
+    contents = posterior_groups(
+        run.problem, run.data, draws, stats, seed=run.seed, classes=run.classes
+    )
     run.bar.stage("judging")
     schedule = json.dumps(asdict(replace(run.schedule, warmup=warmup)))
     method = "nuts" if strategy.stages else strategy.name

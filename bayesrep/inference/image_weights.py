@@ -23,7 +23,7 @@ References
 Newton, Raftery (1994), JRSS B 56. Halko, Martinsson, Tropp (2011), SIAM Review 53: algorithm 4.4.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 
 import jax
@@ -38,6 +38,7 @@ from bayesrep.inference.problem import Problem
 from bayesrep.inference.program import Program
 from bayesrep.models.answers import overdispersion
 from bayesrep.models.counts import pair_of_cells
+from bayesrep.numerics.post_stratification import frequency_strata, post_stratify
 from bayesrep.studies.statistics import Cells
 from bayesrep.types import Float, Floats, Ints
 
@@ -195,18 +196,50 @@ def population_accuracy(
         for g, (table, cells) in enumerate(zip(tables, some, strict=True))
         for cell in cells.tolist()
     )
-    if len(accuracy) > len(draws):
+    return draws + _weighted_sums(parts, draws.shape, random) / total
+
+
+def class_shift(
+    problem: Problem, count: int, random: np.random.Generator
+) -> Float[np.ndarray, "draw classifier"] | None:
+    """Draw what classifiers would have more, had the replication the reference's classes.
+
+    None where labels are unknown, about as many as images, or groups take their place. The images'
+    weights are random, as they are for the posterior.
+    """
+    if problem.study is None or problem.grouping is not None:
+        return None
+    datasets = problem.study.reference, problem.study.replication
+    labels = [data.labels for data in datasets if data.labels is not None]
+    if len(labels) < 2:
+        return None
+    names, classes = np.unique(np.concatenate(labels), return_inverse=True)
+    if len(names) < 2 or 2 * len(names) > min(map(len, labels)):
+        return None
+    stratum = frequency_strata(np.concatenate([data.selected / data.shown for data in datasets]))
+    shift, influence = post_stratify(stratum, classes, datasets[1].correct)
+    return shift + _weighted_sums([influence], (count, len(shift)), random)
+
+
+def _weighted_sums(
+    parts: Iterable[Float[np.ndarray, "row classifier"]],
+    shape: tuple[int, int],
+    random: np.random.Generator,
+) -> Float[np.ndarray, "draw classifier"]:
+    """Draw Σ_x g_x part_x over the rows of all parts, g_x ~ N(0, 1)."""
+    sums = np.zeros(shape)
+    if shape[1] > shape[0]:
         for part in parts:
-            weights = random.standard_normal((len(draws), len(part)), dtype=np.float32)
-            draws += weights @ part.astype(np.float32) / total
-        return draws
-    # With fewer classifiers than draws, one covariance over all cells takes fewer random numbers.
-    covariance = np.zeros((len(accuracy), len(accuracy)))
+            weights = random.standard_normal((shape[0], len(part)), dtype=np.float32)
+            sums += weights @ part.astype(np.float32)
+        return sums
+    # With fewer classifiers than draws, one covariance over all parts takes fewer random numbers.
+    covariance = np.zeros((shape[1], shape[1]))
     for part in parts:
         covariance += part.T @ part
-    covariance += MIN_ANSWER_VARIANCE * np.eye(len(covariance)) * total  # of certain answers
-    root = np.linalg.cholesky(covariance)
-    return draws + random.standard_normal(draws.shape) @ root.T / total
+    # Classifiers that are certain, or alike, have no variance of their own.
+    covariance += 1e-12 * (1 + np.trace(covariance)) * np.eye(len(covariance))
+    return random.standard_normal(shape) @ np.linalg.cholesky(covariance).T
 
 
 def _within_cell(

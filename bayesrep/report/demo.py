@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep.atomic import replaced_folder
-from bayesrep.checks.dependence import independence_note
+from bayesrep.checks.assumptions import correction_notes
 from bayesrep.checks.diagnosis import VERDICT_TEXTS, examine
 from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.errors import OptionError
@@ -164,8 +164,7 @@ def demo_text(demo: Demo) -> str:
 
 
 def _headline(study: Study, fitted: Fitted, truth: pl.DataFrame) -> str:
-    note = independence_note(fitted.posterior, fitted.words)
-    drop = drop_of(gaps(fitted), measured_drop(study), note)
+    drop = drop_of(gaps(fitted), measured_drop(study), correction_notes(fitted))
     gap = float(truth["true_gap"].mean())  # type: ignore[arg-type]
     remaining = drop.remaining
     inside = remaining.lower is not None and remaining.lower <= gap <= (remaining.upper or gap)

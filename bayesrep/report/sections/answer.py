@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import polars as pl
 
-from bayesrep.checks.dependence import independence_note
+from bayesrep.checks.assumptions import correction_notes
 from bayesrep.choices import FEW_REPLICATES
 from bayesrep.estimators import gap_table
 from bayesrep.estimators.analysis import Analysis
@@ -74,8 +74,7 @@ class Answer(Section):
         }
         if divided is not None:
             fitted, method = source.need_posterior, str(divided["method"][0])
-            note = independence_note(fitted.posterior, source.words)
-            drops[method] = replace(drops[method], note=note)
+            drops[method] = replace(drops[method], note=correction_notes(fitted))
         return cls(
             study=source.study,
             accuracies=estimated,
