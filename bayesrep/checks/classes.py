@@ -99,12 +99,12 @@ def judge_classes(fitted: Fitted) -> list[Finding]:
     shifts = [each for each in all_shifts if each.column != fitted.record.grouping]
     if "class_shift" in fitted.group:
         # What the draws allow for already is told, and asks for no care.
-        of_labels = [each.p for each in shifts if each.column == "label"]
-        value = f"{p_text(of_labels[0])} (label)" if of_labels else "labels"
+        column = fitted.group.attrs["classes"]
+        p = next((p_text(each.p) for each in shifts if each.column == column), "rare classes")
         text = _corrected_sentence(fitted, words)
-        corrected = Finding(CHECK_NAME, value, "corrected", "yes", text)
-        others = [each for each in shifts if each.column != "label"]
-        return [corrected, *_judge_columns(fitted, others, words)] if others else [corrected]
+        corrected = Finding(CHECK_NAME, f"{p} ({column})", "corrected", "yes", text)
+        others = [each for each in shifts if each.column != column]
+        return [corrected, *(_judge_columns(fitted, others, words) if others else [])]
     return _judge_columns(fitted, shifts, words)
 
 
@@ -146,11 +146,12 @@ def _judge_columns(fitted: Fitted, shifts: Sequence[ClassShift], words: Words) -
 def _corrected_sentence(fitted: Fitted, words: Words) -> str:
     """Say what the correction for classes is worth."""
     shift = fitted.group["class_shift"].values.ravel()
-    ends = (write_points(end, 1) for end in np.quantile(shift, (0.025, 0.975)))
+    lower, upper = (write_points(end, 1) for end in np.quantile(shift, (0.025, 0.975)))
     return (
-        f"Classes (label) differ between the data sets among {words.images} selected as often. With "
-        f"the reference's, {words.classifiers} would be {write_points(shift.mean(), 1)} points "
-        f"({' to '.join(ends)}) better on the replication; this is corrected."
+        f"Classes ({fitted.group.attrs['classes']}) differ between the data sets among "
+        f"{words.images} selected as often. With the reference's, {words.classifiers} would be "
+        f"{write_points(shift.mean(), 1)} points ({lower} to {upper}) better on the replication; "
+        "this is corrected."
     )
 
 

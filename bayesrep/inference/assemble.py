@@ -53,7 +53,7 @@ def posterior_groups(
     stats: Mapping[str, NDArray[Any]],
     *,
     seed: int,
-    classes: bool,
+    classes: str,
 ) -> dict[str, Any]:
     """Build all groups of a fit's ArviZ object from positions [chain, draw, ...]."""
     every = thinning(problem, *draws.position["shared"].shape[:2])
@@ -64,8 +64,9 @@ def posterior_groups(
     flat = population_accuracy(problem, log_mass.reshape(-1, *log_mass.shape[2:]), random)
     population = flat.reshape(shape)
     drawn = {} if draws.dependence is None else {"dependence": (by_draw, draws.dependence)}
-    if classes and (flat := class_shift(problem, shape[0] * shape[1], random)) is not None:
-        shift = flat.reshape(shape)
+    moved = class_shift(problem, classes, shape[0] * shape[1], random) if classes else None
+    if moved is not None:
+        shift = moved.reshape(shape)
         values["adjusted_accuracy"] = np.clip(values["adjusted_accuracy"] + shift, 0, 1)
         drawn["class_shift"] = by_draw, shift.mean(axis=2)
     return {

@@ -26,6 +26,7 @@ from bayesrep.inference.dependence import (
     learns_dependence,
 )
 from bayesrep.inference.device import N_TIMED_STEPS, DeviceChoice, choose, spread_over
+from bayesrep.inference.image_weights import class_column
 from bayesrep.inference.methods import MethodDraws, Run, cut, laplace, nuts, sample_around_mode
 from bayesrep.inference.mode import other_mode_mass
 from bayesrep.inference.nuts import blank_target
@@ -126,9 +127,10 @@ def fit(
         accuracy levels are partially pooled over groups, and `group_adjusted_accuracy`
         (classifier, group) is reported too.
     classes
-        Correct adjusted accuracies for classes, the study's labels, that differ in the two data
-        sets among images selected as often (`bayesrep.numerics.post_stratification`), unless there
-        are groups; `class_shift` is the correction's mean over classifiers.
+        Correct adjusted accuracies for classes that differ in the two data sets among images
+        selected as often (`bayesrep.numerics.post_stratification`): the labels, or the only column
+        of groups, unless `groups` are pooled over. `class_shift` (chain, draw) is the correction's
+        mean over classifiers.
     datasets
         Roles of the data sets in the hierarchy. Further ones than the reference and the
         replication inform the mixtures, and `accuracy_under` (classifier, dataset) says what
@@ -238,6 +240,7 @@ def fit(
                 seed=seed,
                 asked_method=method,
                 feedback=feedback,
+                classes=class_column(problem) if classes else "",
                 words=vocabulary_of(study.provenance) if isinstance(study, Study) else "images",
                 device=chosen.device.device_kind,
                 device_choice=chosen.reason,
@@ -276,7 +279,7 @@ def fit(
                         marginal,
                         folder,
                         times,
-                        classes,
+                        facts["classes"],
                     )
                     verdict, contents, more = _attempt(
                         strategy, run, warmup=schedule.warmup, is_last=not strategies

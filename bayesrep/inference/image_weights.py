@@ -199,22 +199,30 @@ def population_accuracy(
     return draws + _weighted_sums(parts, draws.shape, random) / total
 
 
+def class_column(problem: Problem) -> str:
+    """Choose the images' classes: labels, or the only column of groups; empty if there are none."""
+    if problem.study is None or problem.grouping is not None:
+        return ""
+    one, other = problem.study.reference, problem.study.replication
+    if one.labels is not None and other.labels is not None:
+        return "label"
+    columns = sorted(one.groups.keys() & other.groups.keys())
+    return columns[0] if len(columns) == 1 else ""
+
+
 def class_shift(
-    problem: Problem, count: int, random: np.random.Generator
+    problem: Problem, column: str, count: int, random: np.random.Generator
 ) -> Float[np.ndarray, "draw classifier"] | None:
     """Draw what classifiers would have more, had the replication the reference's classes.
 
-    None where labels are unknown, about as many as images, or groups take their place. The images'
-    weights are random, as they are for the posterior.
+    None of a single class, or of about as many as images. The images' weights are random, as they
+    are for the posterior.
     """
-    if problem.study is None or problem.grouping is not None:
-        return None
+    assert problem.study is not None
     datasets = problem.study.reference, problem.study.replication
-    labels = [data.labels for data in datasets if data.labels is not None]
-    if len(labels) < 2:
-        return None
-    names, classes = np.unique(np.concatenate(labels), return_inverse=True)
-    if len(names) < 2 or 2 * len(names) > min(map(len, labels)):
+    names = [data.labels if column == "label" else data.groups[column] for data in datasets]
+    kinds, classes = np.unique(np.concatenate(names), return_inverse=True)
+    if len(kinds) < 2 or 2 * len(kinds) > min(map(len, names)):
         return None
     stratum = frequency_strata(np.concatenate([data.selected / data.shown for data in datasets]))
     shift, influence = post_stratify(stratum, classes, datasets[1].correct)

@@ -84,7 +84,7 @@ class JointOptions:
     terms: int | None = None
     monotone: bool = False
     dependence: float | None = None
-    dependence_prior: float = 0.1
+    dependence_prior: float = 0.07
     first_location: Prior = (0.7, 0.5)
     log_step: Prior = (0.4, 0.3)
     log_concentration: Prior = (2.5, 0.6)
