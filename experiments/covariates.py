@@ -104,7 +104,7 @@ def one_study(seed: int, images: int, classifiers: int) -> dict[str, Any]:
     study = make_study(table, images, random)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        posterior = bayesrep.fit(study, method="laplace", seed=seed, progress=False)
+        posterior = bayesrep.fit(study, method="laplace", seed=seed, progress=False, dependence=0.0)
     told = bayesrep.regress_classifiers(
         study,
         posterior,

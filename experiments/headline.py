@@ -83,7 +83,7 @@ def one_study(key: str) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         begin = time.perf_counter()
-        posterior = bayesrep.fit(study, seed=int(seed), progress=False)
+        posterior = bayesrep.fit(study, seed=int(seed), progress=False, dependence=0.0)
         seconds = time.perf_counter() - begin
     made = posterior["posterior"].attrs
     draws = posterior["posterior"]["adjusted_accuracy"].values.reshape(-1, classifiers)

@@ -8,8 +8,7 @@ For each world and design of annotators, that many studies of known truth, fitte
 fit them: nothing tells a method in what world it is, but in the last row, whose fits are told the
 correlation of the answers. 95 % intervals of single classifiers and of the mean gap, by the joint
 model (Laplace, certified; where its certificate is refused the draws count all the same) and the
-bootstraps of the point estimates; what `bayesrep.diagnose` says of each fit; and whether the band
-over the dependence of answers reaches the truth. Resumable: finished studies are kept in DIR, and
+bootstraps of the point estimates; and what `bayesrep.diagnose` says of each fit. Resumable: finished studies are kept in DIR, and
 `--finished` makes the page of those alone. `--add` makes the studies that follow those of the page
 and pools them with it, which needs no results of single studies: every printed number is a mean or
 a count over studies. `--posterior` makes the posterior's part of the page's studies anew and keeps
@@ -32,7 +31,6 @@ import polars as pl
 
 import bayesrep
 from bayesrep import Study
-from bayesrep.checks.dependence import MIN_SUPPORT
 from bayesrep.checks.diagnosis import TRUST_RANK, Diagnosis
 from bayesrep.checks.finding import Trust
 from bayesrep.errors import ConvergenceWarning, EstimateWarning
@@ -180,7 +178,7 @@ def _points(study: Study, names: Sequence[str], seed: int) -> dict[str, Any]:
 
 def _verdict(said: Diagnosis) -> dict[str, Any]:
     """The verdict, the checks that are behind it, and what they rest on."""
-    predictions, sensitivity, band = said.predictions, said.sensitivity, said.dependence
+    predictions, sensitivity = said.predictions, said.sensitivity
     return {
         "checks": said.checks.rows(),
         "predictions": None
@@ -189,7 +187,6 @@ def _verdict(said: Diagnosis) -> dict[str, Any]:
         "sensitivity": None
         if sensitivity is None
         else sensitivity.select("prior", "likelihood", "noise", "shift", "shift_se").rows(),
-        "band": None if band is None else band.rows(),
     }
 
 
@@ -274,21 +271,6 @@ def alarms(results: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {check: count / len(results) for check, count in counted.most_common()}
 
 
-def in_band(result: Mapping[str, Any]) -> bool:
-    """Whether the mean gap's interval, under a correlation the counts allow, holds the truth."""
-    band = result["verdict"]["band"]
-    middle, lower, upper = result["methods"]["joint"]["gap"]
-    wanted = float(np.mean(result["measured"]) - np.mean(result["truth"]))
-    levels = [(0.0, 0.0, 1.0, 0.0), *(band or [])]
-    return any(
-        middle + shift + wider * (lower - middle)
-        <= wanted
-        <= middle + shift + wider * (upper - middle)
-        for _, shift, wider, support in levels
-        if support is not None and support > MIN_SUPPORT
-    )
-
-
 def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Scores of every row, what diagnose said, and how the fits went."""
     found: dict[str, Any] = {}
@@ -302,7 +284,6 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             "priors": priors_now(),
             "studies": len(of_row),
             "scores": scores(of_row),
-            "band": float(np.mean([in_band(r) for r in of_row])),
             "verdict": {said: trust.count(said) for said in TRUST_RANK},
             "alarms": alarms(of_row),
             "converged": float(np.mean([r["converged"] for r in of_row])),
@@ -355,7 +336,6 @@ def _pooled_row(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, A
         "priors": other["priors"],
         "studies": sum(sizes),
         "scores": scored,
-        "band": _mean(sizes, (one["band"], other["band"])),
         "verdict": {said: one["verdict"][said] + other["verdict"][said] for said in TRUST_RANK},
         "alarms": dict(sorted(shares.items(), key=lambda each: -each[1])),
         "converged": _mean(
@@ -402,12 +382,11 @@ def table(found: Mapping[str, Any]) -> str:
             row,
             str(facts["studies"]),
             *(str(facts["verdict"][said]) for said in TRUST_RANK),
-            percent(facts["band"], 0),
             percent(facts["converged"], 0),
         ]
         for row, facts in found["rows"].items()
     ]
-    second = ["world", "studies", *TRUST_RANK, "band holds", "ok"]
+    second = ["world", "studies", *TRUST_RANK, "ok"]
     warned = [
         [row, check, percent(share, 0)]
         for row, facts in found["rows"].items()
@@ -465,10 +444,7 @@ def remarks(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
         f"was refused too ('ok': given); bootstraps have {BOOTSTRAP} replicates. All in percent or "
         "points; 'covered' over classifiers, 'mean gap' over studies. "
         "Standard errors are over studies. 'yes', 'with care', 'no': what "
-        "`bayesrep.diagnose` says, but for the certificate; 'yes' always names the assumption that "
-        "annotators answered independently. 'band holds': the mean gap's interval holds the truth "
-        "under independence or under one of the correlations 0.05, 0.1, 0.2 that the counts do not "
-        "speak against. " + _priors(found)
+        "`bayesrep.diagnose` says, but for the certificate. " + _priors(found)
     ).strip()
 
 

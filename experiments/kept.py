@@ -57,7 +57,7 @@ def without_rule(study: Study) -> Study:
 def _intervals(study: Study, seed: int) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        posterior = bayesrep.fit(study, method="laplace", seed=seed, progress=False)
+        posterior = bayesrep.fit(study, method="laplace", seed=seed, progress=False, dependence=0.0)
     group = posterior["posterior"]
     draws = group["adjusted_accuracy"].values.reshape(-1, len(study.classifiers))
     frequency = group["mean_selection_frequency"].values.reshape(-1, len(study.datasets))

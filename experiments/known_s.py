@@ -72,7 +72,9 @@ def one_study(study: Study, truth: np.ndarray, seed: int) -> dict[str, Any]:
     """What intervals hold of the truth: of both sets, whose answers are all that is known."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fit = bayesrep.fit(study, method="laplace", seed=seed, progress=False)["posterior"]
+        fit = bayesrep.fit(study, method="laplace", seed=seed, progress=False, dependence=0.0)[
+            "posterior"
+        ]
     weight, mean, total = (
         fit[name].values.reshape(-1, 2, 2)
         for name in ("component_weight", "component_mean", "component_concentration")

@@ -115,7 +115,9 @@ def one_match(sets: Mapping[str, Items], seed: int) -> dict[str, Any]:
         study = Study.from_arrays(**told, classifiers=models)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            posterior = bayesrep.fit(study, method="laplace", seed=seed, progress=False)
+            posterior = bayesrep.fit(
+                study, method="laplace", seed=seed, progress=False, dependence=0.0
+            )
         draws = posterior["posterior"]["adjusted_accuracy"].values.reshape(-1, len(models))
         found[way] = [
             draws.mean(axis=0).tolist(),

@@ -27,7 +27,7 @@ def one_study(seed: int, process: str, classifiers: int) -> dict[str, Any]:
     """Mean errors of every method; coverage and convergence of the joint posterior."""
     study = bayesrep.simulate_study(seed=seed, process=process, classifiers=classifiers)
     truth = study.truth.adjusted_accuracy
-    posterior = bayesrep.fit(study, seed=seed, progress=False)
+    posterior = bayesrep.fit(study, seed=seed, progress=False, dependence=0.0)
     rows = bayesrep.summarize(study, posterior, allow_unconverged=True)
     points = bayesrep.estimate(study, POINTS, seed=seed)
     errors = {

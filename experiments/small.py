@@ -38,7 +38,7 @@ def one_study(key: str) -> dict[str, Any]:
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        posterior = bayesrep.fit(study, method="laplace", seed=seed, progress=False)
+        posterior = bayesrep.fit(study, method="laplace", seed=seed, progress=False, dependence=0.0)
     draws = posterior["posterior"]["adjusted_accuracy"].values.ravel()
     truth = study.truth
     assert truth is not None

@@ -100,7 +100,7 @@ def one_split(study: Study, seed: int) -> dict[str, Any]:
     """Gaps of the populations, and what both kinds of intervals hold of 0."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        posterior = bayesrep.fit(study, seed=seed, progress=False)
+        posterior = bayesrep.fit(study, seed=seed, progress=False, dependence=0.0)
     nameless = {role: replace(data, answers=None) for role, data in study.datasets.items()}
     count = len(study.classifiers)
     found: dict[str, Any] = {

@@ -96,7 +96,7 @@ def _hostile(number, trust):
             for name in hostile.LABELS
         },
         "converged": True,
-        "verdict": {"checks": [*checks, ["curves", "", "", trust]], "band": None},
+        "verdict": {"checks": [*checks, ["curves", "", "", trust]]},
     }
 
 
@@ -127,7 +127,6 @@ def test_the_battery_pools_two_sets_of_studies_exactly():
             assert same["scores"][name] == pytest.approx(score, abs=1e-12)
         for part in ("alarms", "converged", "verdict"):
             assert same[part] == pytest.approx(facts[part])
-        assert same["band"] == pytest.approx(facts["band"])
         assert (same["studies"], same["world"]) == (facts["studies"], facts["world"])
 
 
