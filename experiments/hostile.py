@@ -8,11 +8,12 @@ For each world and design of annotators, that many studies of known truth, fitte
 fit them: nothing tells a method in what world it is, but in the last row, whose fits are told the
 correlation of the answers. 95 % intervals of single classifiers and of the mean gap, by the joint
 model (Laplace, certified; where its certificate is refused the draws count all the same) and the
-bootstraps of the point estimates; and what `bayesrep.diagnose` says of each fit. Resumable: finished studies are kept in DIR, and
-`--finished` makes the page of those alone. `--add` makes the studies that follow those of the page
-and pools them with it, which needs no results of single studies: every printed number is a mean or
-a count over studies. `--posterior` makes the posterior's part of the page's studies anew and keeps
-its lines of the point estimates, which are of the same studies, and its other rows.
+bootstraps of the point estimates; and what `bayesrep.diagnose` says of each fit. Resumable:
+finished studies are kept in DIR, and `--finished` makes the page of those alone. `--add` makes the
+studies that follow those of the page and pools them with it, which needs no results of single
+studies: every printed number is a mean or a count over studies. `--posterior` makes the posterior's
+part of the page's studies anew and keeps its lines of the point estimates, which are of the same
+studies, and its other rows.
 """
 
 import argparse
