@@ -1,9 +1,13 @@
 """What classifiers' draws have in common: one weight of every image for all of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import zoo
+from test_answer_distribution import BetaBinomialOptions
 
+import bayesrep
 from bayesrep import SufficientStatistics
 from bayesrep.inference.cells import completed_cells
 from bayesrep.inference.image_weights import (
@@ -11,9 +15,13 @@ from bayesrep.inference.image_weights import (
     answer_factors,
     images_of_cells,
     population_accuracy,
+    share_images,
 )
-from bayesrep.inference.problem import pose
+from bayesrep.inference.marginal_mode import find_marginal_mode
+from bayesrep.inference.mode import around_mode
+from bayesrep.inference.problem import pose, programs
 from bayesrep.models.counts import pair_of_cells
+from bayesrep.numerics.settings import own_settings
 
 GROUPS = [None, "breed"]
 
@@ -54,20 +62,20 @@ def test_statistics_tell_the_mean_correlation():
     study = zoo.study("grouped")
     whole, counts = posed(study), posed(SufficientStatistics.from_study(study))
     right = np.full((len(study.classifiers), 1, pairs_of(whole)), 0.6)
-    for (_, _, known), (_, _, equal) in zip(
+    (table,) = completed_cells(whole)["replication"]
+    for (_, pair, known), (_, _, equal) in zip(
         *(
             answer_factors(each, images_of_cells(each, "replication"), right)
             for each in (whole, counts)
         ),
         strict=True,
     ):
-        scale = np.sqrt(known.astype(float).T @ known)  # 1 on the diagonal
-        others = ~np.eye(len(scale), dtype=bool)
-        residual = np.sqrt(np.diag(equal.T @ equal))
-        assert residual == pytest.approx(residual[0])
+        (cell,) = np.flatnonzero(pair_of_cells(table) == pair)
+        squares = table.correct[cell] * (1 - 2 * 0.6) + table.images[cell] * 0.6**2
+        pairs = np.sqrt(np.outer(squares, squares)) * (1 - np.eye(len(squares)))
+        mean = float((known.T @ known * pairs).sum() / pairs.sum())
         assert equal.shape == (1, len(study.classifiers))
-        assert 0 <= residual[0] <= 1
-        assert others.any()
+        np.testing.assert_allclose(equal**2, max(mean, 0.0), atol=1e-5)
 
 
 def test_every_classifiers_noise_is_standard_and_correlated_as_its_answers():
@@ -95,6 +103,50 @@ def test_noise_that_would_be_too_wide_is_standard():
     common, rest = _leading_factors(loading, lambda: iter([(0, 0, np.full((1, 3), 1.0))]))
     np.testing.assert_allclose(common @ common.swapaxes(1, 2), 1)
     np.testing.assert_allclose(rest, 0, atol=1e-7)
+
+
+@pytest.mark.parametrize(("rho", "least", "most"), [(0.0, 0.9, 1.0), (0.2, 0.0, 0.3)])
+def test_copies_of_a_classifier_share_the_noise_of_their_images(rho, least, most):
+    """Two copies, 2,000 images: nearly all of it, or 1/v of it where a cell's answers correlate."""
+    whole = bayesrep.simulate_study(seed=1, images=2000, annotators=10, classifiers=1)
+    datasets = {
+        role: replace(data, correct=np.repeat(data.correct, 2, axis=1))
+        for role, data in whole.datasets.items()
+    }
+    study = replace(whole, datasets=datasets, classifiers=("one", "other"), truth=None)
+    with own_settings():
+        problem = posed(study)
+        if rho:
+            problem = replace(problem, options=BetaBinomialOptions(answer_rho=rho))
+        data = problem.data()
+        tools = programs(problem, data)
+        setting = find_marginal_mode(
+            tools.density, around_mode(problem, tools, data), data, tools.expand
+        )
+        one, other = np.asarray(share_images(tools.density, setting, problem).noise.common)
+    # The direction in which the answers say most.
+    assert least <= np.linalg.svd(one @ other.T, compute_uv=False).max() <= most + 1e-9
+
+
+def test_population_accuracies_follow_the_masses_of_their_cells():
+    """Masses that are as wide as a sample's determine a classifier's accuracy between cells."""
+    problem, rng = posed(zoo.study("grouped")), np.random.default_rng(2)
+    (table,) = completed_cells(problem)["reference"]
+    some = np.flatnonzero(table.images)
+    # log P(k | n) of multinomial samples of the reference, to first order.
+    share = table.images[some] / table.images.sum()
+    samples = rng.multinomial(10**6, share, 4000) / 1e6 / share - 1
+    log_mass = np.zeros((4000, 1, pairs_of(problem)))
+    log_mass[:, 0, pair_of_cells(table)[some]] = samples * np.sqrt(1e6 / table.images.sum())
+    found = population_accuracy(problem, log_mass, rng)
+    right = table.correct[some] / table.images[some][:, None]
+    masses = log_mass[:, 0, pair_of_cells(table)[some]]
+    slopes = np.linalg.lstsq(masses, found - found.mean(axis=0), rcond=1e-6)[0]
+    wanted = share[:, None] * (right - table.correct.sum(axis=0) / table.images.sum())
+    # Shares sum to 1, so that slopes are determined but for a multiple of these.
+    wanted -= np.outer(share, share @ wanted) / (share @ share)
+    error = np.sqrt(np.square(slopes - wanted).sum(axis=0) / np.square(wanted).sum(axis=0))
+    assert (error < 0.25).all()
 
 
 @pytest.mark.parametrize("of_counts", [False, True])
