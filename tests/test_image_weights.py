@@ -7,7 +7,6 @@ import pytest
 import zoo
 from test_answer_distribution import BetaBinomialOptions
 
-import bayesrep
 from bayesrep import SufficientStatistics
 from bayesrep.inference.cells import completed_cells
 from bayesrep.inference.image_weights import (
@@ -107,8 +106,8 @@ def test_noise_that_would_be_too_wide_is_standard():
 
 @pytest.mark.parametrize(("rho", "least", "most"), [(0.0, 0.9, 1.0), (0.2, 0.0, 0.3)])
 def test_copies_of_a_classifier_share_the_noise_of_their_images(rho, least, most):
-    """Two copies, 2,000 images: nearly all of it, or 1/v of it where a cell's answers correlate."""
-    whole = bayesrep.simulate_study(seed=1, images=2000, annotators=10, classifiers=1)
+    """Two copies, 500 images: nearly all of it, or 1/v of it where a cell's answers correlate."""
+    whole = zoo.cut(zoo.study("tiny"), classifiers=1)
     datasets = {
         role: replace(data, correct=np.repeat(data.correct, 2, axis=1))
         for role, data in whole.datasets.items()
