@@ -460,7 +460,7 @@ def test_distance_of_different_studies_is_refused():
         distance(posterior(draws, ["a"]), posterior(draws, ["b"]))
 
 
-def test_draws_of_unreliable_weights_are_returned_and_said_to_be(monkeypatch):
+def test_draws_of_unreliable_weights_are_returned_with_a_warning(monkeypatch):
     def hopeless(*arguments):
         draws, log_weight, psis = draw_weighted(*arguments)
         return draws, log_weight, psis._replace(pareto_k=1.2)

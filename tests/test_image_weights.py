@@ -1,11 +1,8 @@
 """What classifiers' draws have in common: one weight of every image for all of them."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import zoo
-from test_answer_distribution import BetaBinomialOptions
 
 from bayesrep import SufficientStatistics
 from bayesrep.inference.cells import completed_cells
@@ -14,13 +11,9 @@ from bayesrep.inference.image_weights import (
     answer_factors,
     images_of_cells,
     population_accuracy,
-    share_images,
 )
-from bayesrep.inference.marginal_mode import find_marginal_mode
-from bayesrep.inference.mode import around_mode
-from bayesrep.inference.problem import pose, programs
+from bayesrep.inference.problem import pose
 from bayesrep.models.counts import pair_of_cells
-from bayesrep.numerics.settings import own_settings
 
 GROUPS = [None, "breed"]
 
@@ -102,29 +95,6 @@ def test_noise_that_would_be_too_wide_is_standard():
     common, rest = _leading_factors(loading, lambda: iter([(0, 0, np.full((1, 3), 1.0))]))
     np.testing.assert_allclose(common @ common.swapaxes(1, 2), 1)
     np.testing.assert_allclose(rest, 0, atol=1e-7)
-
-
-@pytest.mark.parametrize(("rho", "least", "most"), [(0.0, 0.9, 1.0), (0.2, 0.0, 0.3)])
-def test_copies_of_a_classifier_share_the_noise_of_their_images(rho, least, most):
-    """Two copies, 500 images: nearly all of it, or 1/v of it where a cell's answers correlate."""
-    whole = zoo.cut(zoo.study("tiny"), classifiers=1)
-    datasets = {
-        role: replace(data, correct=np.repeat(data.correct, 2, axis=1))
-        for role, data in whole.datasets.items()
-    }
-    study = replace(whole, datasets=datasets, classifiers=("one", "other"), truth=None)
-    with own_settings():
-        problem = posed(study)
-        if rho:
-            problem = replace(problem, options=BetaBinomialOptions(answer_rho=rho))
-        data = problem.data()
-        tools = programs(problem, data)
-        setting = find_marginal_mode(
-            tools.density, around_mode(problem, tools, data), data, tools.expand
-        )
-        one, other = np.asarray(share_images(tools.density, setting, problem).noise.common)
-    # The direction in which the answers say most.
-    assert least <= np.linalg.svd(one @ other.T, compute_uv=False).max() <= most + 1e-9
 
 
 def test_population_accuracies_follow_the_masses_of_their_cells():
