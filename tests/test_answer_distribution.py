@@ -18,12 +18,16 @@ from bayesrep.checks.comparison import leave_out_predictions
 from bayesrep.checks.discrepancy import check_answers
 from bayesrep.checks.predictions import check_predictions
 from bayesrep.errors import OptionError
+from bayesrep.inference.methods import sample_around_mode
+from bayesrep.inference.problem import pose, programs
 from bayesrep.models import MODELS
 from bayesrep.models.answers import BINOMIAL, NumPyroAnswers, overdispersion
 from bayesrep.models.options import JointOptions
 from bayesrep.models.workers import WorkerOptions
 from bayesrep.numerics.codes import decode
+from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.fitted import Fitted
+from bayesrep.posterior.groups import read_record
 from bayesrep.posterior.likelihood import answer_log_likelihoods, logit_codes
 from bayesrep.studies.overlap import overlap_weight
 from bayesrep.studies.statistics import SufficientStatistics
@@ -229,3 +233,31 @@ def test_w_counts_residuals_by_their_scores(study, fits, model):
     assert overlap_weight([cells]) < found
     recorded = fits[model]["posterior"].attrs["classifier_weight"]
     np.testing.assert_allclose(recorded, score_weight(study.replication), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("rho", "least", "most"), [(0.0, 0.9, 1.0), (0.2, 0.0, 0.3)])
+def test_copies_of_a_classifier_share_the_noise_of_their_images(rho, least, most):
+    """Two copies, 500 images: nearly all of it, or 1/v of it where a cell's answers correlate."""
+    single = zoo.cut(zoo.study("tiny"), classifiers=1)
+    datasets = {
+        role: replace(data, correct=np.repeat(data.correct, 2, axis=1))
+        for role, data in single.datasets.items()
+    }
+    study = replace(single, datasets=datasets, classifiers=("one", "other"), truth=None)
+    with own_settings():
+        problem = pose(study, model="joint", options={})
+        if rho:
+            problem = replace(problem, options=BetaBinomialOptions(answer_rho=rho))
+        data = problem.data()
+        sample = sample_around_mode(problem, programs(problem, data), data, [0])
+    one, other = np.asarray(sample.setting.noise.common)
+    # The direction in which the answers say most.
+    assert least <= np.linalg.svd(one @ other.T, compute_uv=False).max() <= most + 1e-9
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_a_fit_of_our_models_is_read_by_their_distribution(name):
+    record = replace(
+        read_record(zoo.posterior("tiny", **zoo.QUICK)), name=name, recorded_options={}
+    )
+    assert record.answers == MODELS[name].options().answer_distribution()

@@ -23,8 +23,9 @@ from toys import (
 )
 from toys import counts as of_one_rate
 
-from bayesrep.errors import PosteriorError
-from bayesrep.inference import distance, nested_laplace, surrogate
+import bayesrep
+from bayesrep.errors import ConvergenceWarning, PosteriorError
+from bayesrep.inference import distance, methods, nested_laplace, surrogate
 from bayesrep.inference.arrowhead import shift_map
 from bayesrep.inference.density import build_density
 from bayesrep.inference.laplace_marginal import MIN_PIVOT, FactorNoise, Marginal
@@ -457,3 +458,16 @@ def test_distance_of_different_studies_is_refused():
     draws = np.random.default_rng(0).uniform(size=(2, 5, 1))
     with refused(PosteriorError, "posteriors-of-different-classifiers"):
         distance(posterior(draws, ["a"]), posterior(draws, ["b"]))
+
+
+def test_draws_of_unreliable_weights_are_returned_with_a_warning(monkeypatch):
+    def hopeless(*arguments):
+        draws, log_weight, psis = draw_weighted(*arguments)
+        return draws, log_weight, psis._replace(pareto_k=1.2)
+
+    monkeypatch.setattr(methods, "draw_weighted", hopeless)
+    with pytest.warns(ConvergenceWarning, match="Pareto k"):
+        posterior = bayesrep.fit(zoo.study("tiny"), method="laplace", progress=False)
+    assert posterior["posterior"].attrs["converged"] == 0
+    assert np.isfinite(posterior["posterior"]["adjusted_accuracy"].values).all()
+    assert bayesrep.diagnose(posterior).trust != "yes"

@@ -105,29 +105,6 @@ def test_noise_that_would_be_too_wide_is_standard():
     np.testing.assert_allclose(rest, 0, atol=1e-7)
 
 
-@pytest.mark.parametrize(("rho", "least", "most"), [(0.0, 0.9, 1.0), (0.2, 0.0, 0.3)])
-def test_copies_of_a_classifier_share_the_noise_of_their_images(rho, least, most):
-    """Two copies, 2,000 images: nearly all of it, or 1/v of it where a cell's answers correlate."""
-    whole = bayesrep.simulate_study(seed=1, images=2000, annotators=10, classifiers=1)
-    datasets = {
-        role: replace(data, correct=np.repeat(data.correct, 2, axis=1))
-        for role, data in whole.datasets.items()
-    }
-    study = replace(whole, datasets=datasets, classifiers=("one", "other"), truth=None)
-    with own_settings():
-        problem = posed(study)
-        if rho:
-            problem = replace(problem, options=BetaBinomialOptions(answer_rho=rho))
-        data = problem.data()
-        tools = programs(problem, data)
-        setting = find_marginal_mode(
-            tools.density, around_mode(problem, tools, data), data, tools.expand
-        )
-        one, other = np.asarray(share_images(tools.density, setting, problem).noise.common)
-    # The direction in which the answers say most.
-    assert least <= np.linalg.svd(one @ other.T, compute_uv=False).max() <= most + 1e-9
-
-
 def test_population_accuracies_follow_the_masses_of_their_cells():
     """Masses that are as wide as a sample's determine a classifier's accuracy between cells."""
     problem, rng = posed(zoo.study("grouped")), np.random.default_rng(2)

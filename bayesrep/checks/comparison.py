@@ -44,7 +44,8 @@ class PsisLoo(NamedTuple):
 
 
 def psis_loo(
-    log_density: Float[np.ndarray, "unit draw"], units: Float[np.ndarray, "unit"]
+    log_density: Float[np.ndarray, "unit draw"],
+    units: Float[np.ndarray, "unit"],  # multiplicity m of each distinct one
 ) -> PsisLoo:
     """Compute leave-one-out densities by Pareto smoothed importance sampling."""
     # Leaving a unit out weights a draw by 1 / p(unit | θ).

@@ -54,7 +54,7 @@ MIN_Z_VARIANCE = 0.2  # of z̄: keeps p conservative if the posterior is nearly 
 
 
 def calibrated_p(x2: Floats, mean: Floats | float, variance: Floats | float) -> float:
-    """Compute the p-value of a pivotal discrepancy by the module's formula."""
+    """Compute the p-value of a pivotal discrepancy X² [draw] by the module's formula."""
     z = standardise(x2, mean, variance)
     spread = max(1 - float(z.var()), MIN_Z_VARIANCE)
     return float(ndtr(-z.mean() / np.sqrt(spread)))
@@ -72,7 +72,7 @@ def standardise(x2: Floats, mean: Floats | float, variance: Floats | float) -> F
 
 
 def merge(sizes: Floats, min_size: float) -> Ints:
-    """Assign cells to bins [M]: merge neighbours until a bin is large enough."""
+    """Assign cells to bins [M]: merge neighbours until each size [M] or [M, R] is large enough."""
     table = sizes.reshape(len(sizes), -1)
     bins = np.zeros(len(table), dtype=np.int64)
     number, total = 0, np.zeros(table.shape[1])

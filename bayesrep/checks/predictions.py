@@ -49,6 +49,22 @@ TABLE_SCHEMA = {
 def check_predictions(posterior: Posterior, *, draws: int = PREDICTION_DRAWS) -> pl.DataFrame:
     """Compare the data with the model, data set by data set and classifier by classifier.
 
+    Returns
+    -------
+    polars.DataFrame
+        One row for the counts of each data set and for the answers of each classifier: `kind`
+        ("counts" or "answers"), `name`, `discrepancy` (posterior mean of X²), `bins`, `p` (nearly
+        uniform where the model holds), `p_adjusted` (see `family_wise`: in 95 % of the fits of a
+        model that holds none is below 0.05),
+        `worst_cell` with what is `observed` and `expected` there (images, or share of right
+        answers), and `effect`: the difference of observed and fitted cells, weighed as an accuracy.
+        For a data set Σ_k (observed − fitted share) · P(correct | k, n), averaged over classifiers;
+        for a classifier Σ_k (reference's share) · (observed − fitted accuracy). Both are rough
+        guides to what the misfit can do to an adjusted accuracy; null where the reference's cells
+        are not the replication's. `unfilled`, of counts: the share of images expected at counts of
+        fewer annotators than the most that no image has and chance does not leave empty. There is
+        hardly any but where annotators were added until the answer was clear.
+
     Notes
     -----
     With `feedback="cut"` the draws are not those of a joint posterior and the answers' p-values

@@ -131,7 +131,7 @@ def power_scaling(
     part: Float[np.ndarray, "chain draw"],
     *,
     step: float = POWER_STEP,
-    shuffles: int = N_SHUFFLES,
+    shuffles: int = N_SHUFFLES,  # that estimate the noise; of none it is NaN
 ) -> Scaling:
     """Compute the sensitivity to raising one part of the density to the powers 1 ± step."""
     return next(_scale_powers([quantity], [part], step, shuffles))
@@ -181,7 +181,15 @@ def reading(prior: float, likelihood: float, noise: float) -> str:
 
 
 def prior_sensitivity(posterior: Posterior, *, step: float = POWER_STEP) -> pl.DataFrame:
-    """Tabulate the sensitivity of the mean gap and of every adjusted accuracy."""
+    """Tabulate the sensitivity of the mean gap and of every adjusted accuracy.
+
+    Returns
+    -------
+    polars.DataFrame
+        `quantity` ("(mean gap)", then the classifiers), `prior` and `likelihood` (indices), `noise`
+        (of `prior`), `shift` (of the mean, in posterior sd, for twice the prior's power, to first
+        order) with `shift_se`, `sd` (of the posterior), `reading`.
+    """
     record = read_record(posterior)
     if record.cut:
         raise PosteriorError("prior-sensitivity-of-cut-feedback")

@@ -92,9 +92,10 @@ def laplace(run: Run) -> MethodDraws:
     if psis.pareto_k < MAX_PARETO_K:
         rows = resample(random, psis.log_weight, n_returned)
     else:
-        # Unreliable weights would repeat a few draws many times over: draws as they come.
+        # Unreliable weights would repeat a few draws many times over: draws at random, since draws
+        # that are each there twice are taken for two runs.
         usable = np.flatnonzero(np.isfinite(log_weight) & np.isfinite(draws.lp))
-        rows = np.resize(usable if len(usable) else np.arange(len(log_weight)), n_returned)
+        rows = random.choice(usable if len(usable) else len(log_weight), n_returned)
     run.bar.advance(1)
     position, lp, log_weight = jax.tree.map(
         lambda leaf: leaf[rows][None], (draws.position, draws.lp, log_weight)

@@ -100,7 +100,7 @@ class JointData(NamedTuple):
 
 
 def joint_data(
-    groups: Sequence[Mapping[str, Cells]],
+    groups: Sequence[Mapping[str, Cells]],  # by role, the reference first, then the replication
     dependence: float | None = 0.0,
     answers: AnswerDistribution = BINOMIAL,
 ) -> JointData:

@@ -78,9 +78,10 @@ def build_tree(
     coordinates: Mapping[str, Coordinate],
     attributes: Mapping[str, str | int | float],
 ) -> "xr.DataTree":
-    """Build a tree from groups."""
+    """Build a tree from groups; dimensions without coordinates count from 0."""
     import xarray as xr
 
+    # Every group has the attributes, so that they survive a round trip through any version.
     datasets = {name: _dataset(group, coordinates, attributes) for name, group in groups.items()}
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs=dict(attributes)), **datasets})
 

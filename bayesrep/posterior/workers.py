@@ -178,7 +178,10 @@ def _cell_effects(
 
 
 def one_selection(
-    cells: CellNames, occupied: Bool[np.ndarray, "cell"], *, up: bool
+    cells: CellNames,
+    occupied: Bool[np.ndarray, "cell"],
+    *,
+    up: bool,  # look above a cell first
 ) -> tuple[Int[np.ndarray, "cell"], Int[np.ndarray, "cell"], Float[np.ndarray, "cell"]]:
     """Find the two cells between which to interpolate a function of the count, and its slope.
 
