@@ -1,13 +1,9 @@
 """What classifiers' draws have in common: one weight of every image for all of them."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import zoo
-from test_answer_distribution import BetaBinomialOptions
 
-import bayesrep
 from bayesrep import SufficientStatistics
 from bayesrep.inference.cells import completed_cells
 from bayesrep.inference.image_weights import (
@@ -15,13 +11,9 @@ from bayesrep.inference.image_weights import (
     answer_factors,
     images_of_cells,
     population_accuracy,
-    share_images,
 )
-from bayesrep.inference.marginal_mode import find_marginal_mode
-from bayesrep.inference.mode import around_mode
-from bayesrep.inference.problem import pose, programs
+from bayesrep.inference.problem import pose
 from bayesrep.models.counts import pair_of_cells
-from bayesrep.numerics.settings import own_settings
 
 GROUPS = [None, "breed"]
 

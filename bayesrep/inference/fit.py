@@ -233,6 +233,7 @@ def fit(
         with jax.default_device(chosen.device):
             data = problem.data()
             tools = programs(problem, data)
+            column = class_column(problem) if classes else ""
             facts = attributes(
                 problem,
                 data,
@@ -240,7 +241,7 @@ def fit(
                 seed=seed,
                 asked_method=method,
                 feedback=feedback,
-                classes=class_column(problem) if classes else "",
+                classes=column,
                 words=vocabulary_of(study.provenance) if isinstance(study, Study) else "images",
                 device=chosen.device.device_kind,
                 device_choice=chosen.reason,
@@ -279,7 +280,7 @@ def fit(
                         marginal,
                         folder,
                         times,
-                        facts["classes"],
+                        column,
                     )
                     verdict, contents, more = _attempt(
                         strategy, run, warmup=schedule.warmup, is_last=not strategies

@@ -220,7 +220,10 @@ def class_shift(
     """
     assert problem.study is not None
     datasets = problem.study.reference, problem.study.replication
-    names = [data.labels if column == "label" else data.groups[column] for data in datasets]
+    names = [
+        data.labels if data.labels is not None and column == "label" else data.groups[column]
+        for data in datasets
+    ]
     kinds, classes = np.unique(np.concatenate(names), return_inverse=True)
     if len(kinds) < 2 or 2 * len(kinds) > min(map(len, names)):
         return None

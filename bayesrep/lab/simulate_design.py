@@ -19,6 +19,7 @@ from bayesrep.errors import ConvergenceWarning, EstimateWarning, IdentificationW
 from bayesrep.inference import fit
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups
 from bayesrep.inference.data_driven import choose_components
+from bayesrep.inference.dependence import integrate_dependence
 from bayesrep.inference.image_weights import share_images
 from bayesrep.inference.laplace_marginal import Marginal
 from bayesrep.inference.mode import around_mode
@@ -103,7 +104,8 @@ def normal_posterior(study: Study, *, seed: int, draws: int = OUTCOME_DRAWS) -> 
         standard = {name: jnp.asarray(np.concatenate([each, -each])) for name, each in half.items()}
         position = jax.tree.map(lambda leaf: np.asarray(leaf)[None], jax.vmap(normal)(standard))
         stats = {"lp": np.zeros((1, 2 * (draws // 2)))}
-        contents = posterior_groups(problem, tools, data, position, stats, seed=seed)
+        dependent = integrate_dependence(problem, tools, data, position, seed)
+        contents = posterior_groups(problem, data, dependent, stats, seed=seed, classes="")
     facts = attributes(problem, data, method="normal", seed=seed)
     return build_tree(contents, coordinates(problem), {**facts, "converged": 0})
 

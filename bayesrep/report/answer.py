@@ -76,8 +76,10 @@ def measured_drop(study: Study) -> Estimate:
 def drop_of(gaps: pl.DataFrame, measured: Estimate, note: str = "") -> Drop:
     """The division of a drop by the one method of a table of `bayesrep.estimate_gaps`."""
     rows = {row["quantity"]: row for row in gaps.iter_rows(named=True)}
-    names = ("bias_corrected_gap", "selection_gap", "share_explained")
-    return Drop(measured, *(_estimate(rows[name]) for name in names), note)
+    remaining, selection, share = (
+        _estimate(rows[name]) for name in ("bias_corrected_gap", "selection_gap", "share_explained")
+    )
+    return Drop(measured, remaining, selection, share, note)
 
 
 def _estimate(row: Mapping[str, Any]) -> Estimate:
