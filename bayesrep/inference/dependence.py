@@ -23,7 +23,7 @@ from scipy.interpolate import PchipInterpolator
 
 from bayesrep.inference.arrowhead import Whitening, whitening
 from bayesrep.inference.cells import Parts
-from bayesrep.inference.density import Draws
+from bayesrep.inference.density import Draws, Position
 from bayesrep.inference.mode import find_mode, log_mass
 from bayesrep.inference.problem import Problem, Programs, programs
 from bayesrep.models.model import Data
@@ -50,11 +50,10 @@ def learns_dependence(problem: Problem) -> bool:
 
 
 def scan_dependence(
-    problem: Problem, draws: Draws
+    problem: Problem, position: Position
 ) -> tuple[Programs, list[DependenceLevel], Float[np.ndarray, "level"]]:
-    """Find the mode at every ρ_j from draws given ρ = 0, and P(ρ_j | y)."""
+    """Find the mode at every ρ_j from a position near that at ρ = 0, and P(ρ_j | y)."""
     levels = list[DependenceLevel]()
-    position = {name: np.mean(leaf, axis=(0, 1)) for name, leaf in draws.items()}
     tools, best = None, -np.inf
     for dependence in DEPENDENCE_GRID:
         options = replace(problem.options, dependence=dependence)
@@ -103,11 +102,11 @@ def given_dependence(tools: Programs, data: Data, draws: Draws) -> DependentDraw
 
 
 def integrate_dependence(
-    problem: Problem, tools: Programs, data: Data, draws: Draws, seed: int
+    problem: Problem, tools: Programs, data: Data, draws: Draws, mode: Position, seed: int
 ) -> DependentDraws:
-    """Turn draws given ρ = 0 into draws from the posterior over ρ as well."""
+    """Turn draws given ρ = 0, whose mode is near `mode`, into draws from the posterior over ρ too."""
     random = np.random.default_rng([seed, 6])
-    dependent, levels, probability = scan_dependence(problem, draws)
+    dependent, levels, probability = scan_dependence(problem, mode)
     shape = draws["shared"].shape[:2]
     flat = {name: np.asarray(leaf).reshape(-1, *leaf.shape[2:]) for name, leaf in draws.items()}
     # Equal draws, as a resample of weighted ones has them, get one level: so they stay few.

@@ -320,8 +320,9 @@ def _attempt(
         return verdict, {}, {}
     run.bar.stage("evaluating")
     # With cut feedback no likelihood of all data weighs the correlations of answers.
-    if strategy.name != "cut" and learns_dependence(run.problem):
-        draws = integrate_dependence(run.problem, run.tools, run.data, position, run.seed)
+    if run.marginal is not None and learns_dependence(run.problem):
+        mode = run.marginal.setting.whitening.center
+        draws = integrate_dependence(run.problem, run.tools, run.data, position, mode, run.seed)
     else:
         draws = given_dependence(run.tools, run.data, position)
     contents = posterior_groups(

@@ -104,7 +104,7 @@ def normal_posterior(study: Study, *, seed: int, draws: int = OUTCOME_DRAWS) -> 
         standard = {name: jnp.asarray(np.concatenate([each, -each])) for name, each in half.items()}
         position = jax.tree.map(lambda leaf: np.asarray(leaf)[None], jax.vmap(normal)(standard))
         stats = {"lp": np.zeros((1, 2 * (draws // 2)))}
-        dependent = integrate_dependence(problem, tools, data, position, seed)
+        dependent = integrate_dependence(problem, tools, data, position, normal.center, seed)
         contents = posterior_groups(problem, data, dependent, stats, seed=seed, classes="")
     facts = attributes(problem, data, method="normal", seed=seed)
     return build_tree(contents, coordinates(problem), {**facts, "converged": 0})
