@@ -391,7 +391,7 @@ def test_distance_is_zero_without_weights():
 
 
 def test_log_joint_less_log_likelihood_is_the_prior(posterior):
-    """The sampler's log density, the likelihood on cells and the model's priors agree."""
+    """The log density at the draws, the likelihood on cells and the model's priors agree."""
     parts = sensitivity.prior_parts(posterior)
     prior = sensitivity.log_joint(posterior) - sensitivity.log_likelihood(posterior)
     assert np.ptp(parts.shared + parts.own.sum(axis=2) - prior) < 1e-3  # of logits in two bytes

@@ -169,8 +169,8 @@ def test_those_who_answered_are_judges(capsys, tmp_path):
 
 
 def test_sentences_are_written_in_the_words_of_the_study():
-    posterior, words = zoo.posterior("tiny", **zoo.SHORT), VOCABULARY_OF_NAME["evaluation"]
-    posterior["posterior"].attrs["options"] = '{"dependence": 0.1}'
+    posterior = zoo.posterior("tiny", dependence=0.1, **zoo.QUICK)
+    words = VOCABULARY_OF_NAME["evaluation"]
     said = "answers about an image have an intraclass correlation of 0.1"
     assert assumption(posterior) == f"annotators' {said}"
     assert assumption(posterior, words) == f"judges' {said.replace('image', 'item')}"

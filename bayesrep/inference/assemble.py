@@ -63,7 +63,12 @@ def posterior_groups(
     by_classifier = (*by_draw, "classifier")
     flat = population_accuracy(problem, log_mass.reshape(-1, *log_mass.shape[2:]), random)
     population = flat.reshape(shape)
-    drawn = {} if draws.dependence is None else {"dependence": (by_draw, draws.dependence)}
+    drawn = {}
+    if draws.dependence is not None:
+        drawn["dependence"] = by_draw, draws.dependence
+        log_prior = -0.5 * np.square(draws.dependence / problem.options.dependence_prior)
+        values["lp"] += log_prior
+        values["log_prior_shared"] += log_prior
     moved = class_shift(problem, classes, shape[0] * shape[1], random) if classes else None
     if moved is not None:
         shift = moved.reshape(shape)
@@ -80,7 +85,9 @@ def posterior_groups(
             "shared": (by_draw, values["log_prior_shared"]),
             "own": (by_classifier, values["log_prior_own"].astype(np.float32)),
         },
-        "sample_stats": {name: (by_draw, value) for name, value in stats.items()},
+        "sample_stats": {
+            name: (by_draw, value) for name, value in {**stats, "lp": values["lp"]}.items()
+        },
         **cell_groups(problem, values, every, seed=seed),
     }
 

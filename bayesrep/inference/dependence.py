@@ -104,7 +104,7 @@ def given_dependence(tools: Programs, data: Data, draws: Draws) -> DependentDraw
 def integrate_dependence(
     problem: Problem, tools: Programs, data: Data, draws: Draws, mode: Position, seed: int
 ) -> DependentDraws:
-    """Turn draws given ρ = 0, whose mode is near `mode`, into draws from the posterior over ρ too."""
+    """Turn draws given ρ = 0, and their mode, into draws from the posterior over ρ as well."""
     random = np.random.default_rng([seed, 6])
     dependent, levels, probability = scan_dependence(problem, mode)
     shape = draws["shared"].shape[:2]

@@ -97,11 +97,9 @@ def laplace(run: Run) -> MethodDraws:
         usable = np.flatnonzero(np.isfinite(log_weight) & np.isfinite(draws.lp))
         rows = random.choice(usable if len(usable) else len(log_weight), n_returned)
     run.bar.advance(1)
-    position, lp, log_weight = jax.tree.map(
-        lambda leaf: leaf[rows][None], (draws.position, draws.lp, log_weight)
-    )
+    position, log_weight = jax.tree.map(lambda leaf: leaf[rows][None], (draws.position, log_weight))
     facts = {"pareto_k": psis.pareto_k, "ess": psis.ess}
-    return position, {"lp": lp, "log_weight": log_weight}, facts
+    return position, {"log_weight": log_weight}, facts
 
 
 def nuts(run: Run) -> MethodDraws:

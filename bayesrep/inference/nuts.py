@@ -52,7 +52,6 @@ class Transition(NamedTuple):
     acceptance_rate: Statistic  # probability at which the draw was accepted
     energy: Statistic  # of the last transition, as the step size
     step_size: Statistic
-    lp: Statistic  # log density of the unconstrained parameters
 
 
 def blank_target(density: Density, data: Data, center: Position) -> Target:
@@ -222,7 +221,7 @@ def build_kernel(
             state = evaluate(state._replace(draw=no_draw), target, fixed)
             state, _ = propose(state, target, fixed)
         state, statistics = propose(state, target, fixed)
-        return state, Transition(state.draw.position, lp=state.draw.lp, **statistics)
+        return state, Transition(state.draw.position, **statistics)
 
     return start, evaluate, draw
 

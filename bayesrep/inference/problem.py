@@ -185,6 +185,8 @@ def compile_programs(
         def one(position: Position) -> dict[str, Array]:
             values = density.quantities(position, data)
             values |= more({name: values[name] for name in density.sites})
+            parts = density.potentials(position, data)
+            values["lp"] = -(parts.shared + parts.units.sum())
             # Sites of size 0, such as the steps of a single component, are not reported.
             return {name: value for name, value in values.items() if jnp.size(value)}
 

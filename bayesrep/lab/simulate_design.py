@@ -103,9 +103,8 @@ def normal_posterior(study: Study, *, seed: int, draws: int = OUTCOME_DRAWS) -> 
         half["units"] = np.asarray(setting.noise.draw(jax.random.key(seed), draws // 2))
         standard = {name: jnp.asarray(np.concatenate([each, -each])) for name, each in half.items()}
         position = jax.tree.map(lambda leaf: np.asarray(leaf)[None], jax.vmap(normal)(standard))
-        stats = {"lp": np.zeros((1, 2 * (draws // 2)))}
         dependent = integrate_dependence(problem, tools, data, position, normal.center, seed)
-        contents = posterior_groups(problem, data, dependent, stats, seed=seed, classes="")
+        contents = posterior_groups(problem, data, dependent, {}, seed=seed, classes="")
     facts = attributes(problem, data, method="normal", seed=seed)
     return build_tree(contents, coordinates(problem), {**facts, "converged": 0})
 
