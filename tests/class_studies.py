@@ -11,7 +11,7 @@ def fit_of(study, sd=0.01, grouping=None):
     """What `judge_classes` looks at: adjusted accuracies whose mean has that sd."""
     adjusted = 0.7 + sd * np.random.default_rng(0).standard_normal((1, 4000, 1))
     return SimpleNamespace(
-        study=study, adjusted_draws=adjusted, record=SimpleNamespace(grouping=grouping)
+        study=study, adjusted_draws=adjusted, record=SimpleNamespace(grouping=grouping), group={}
     )
 
 

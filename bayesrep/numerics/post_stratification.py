@@ -45,7 +45,8 @@ def post_stratify(
     right: Shaped[np.ndarray, "replication classifier"],
 ) -> PostStratification:
     """Compute the shifts and influences; images of the reference come first."""
-    size, strata, kinds = len(stratum) - len(right), stratum.max() + 1, classes.max() + 1
+    size = len(stratum) - len(right)
+    strata, kinds = int(stratum.max()) + 1, int(classes.max()) + 1
     answers = np.asarray(right, dtype=float)
     one, other = (
         np.bincount(stratum[part] * kinds + classes[part], minlength=strata * kinds)
