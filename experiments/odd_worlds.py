@@ -141,9 +141,7 @@ def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
     def fitted(**options: int) -> tuple[int, dict[str, Any]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            posterior = bayesrep.fit(
-                study, seed=int(key), progress=False, dependence=0.0, **options
-            )
+            posterior = bayesrep.fit(study, seed=int(key), progress=False, **options)
         found = of_posterior(study, posterior)
         return Fitted(study, posterior).record.options.components, {
             "usable": bool(posterior["posterior"].attrs["converged"]),
