@@ -58,7 +58,6 @@ def test_a_file_is_run_once_where_it_is_named(code):
     assert pose(study, model=f"{path}:MINE", options={}).name == "MINE"
     assert pose(study, model=f"{path}:again", options={}).model is MODELS["again"]
     assert mark.read_text() == "run "
-    assert not MODELS.is_own("MINE")
 
 
 def test_the_environment_names_files_for_every_command(code, monkeypatch):

@@ -123,6 +123,8 @@ class FitRecord:
         and the parsed options; using these imports JAX.
     shared
         Names of the global sites, which all classifiers share.
+    has_binomial_answers
+        True if right answers were binomial in the fit: what reads them needs neither model nor JAX.
     roles
         Roles of the data sets in the model.
     grouping
@@ -146,6 +148,7 @@ class FitRecord:
     name: str
     recorded_options: Mapping[str, Any]
     shared: tuple[str, ...]
+    has_binomial_answers: bool
     roles: tuple[str, ...]
     grouping: str | None
     method: str
@@ -178,8 +181,8 @@ class FitRecord:
 
     @property
     def answers(self) -> AnswerDistribution:
-        """Distribution of the classifiers' right answers; for our models JAX is not imported."""
-        return BINOMIAL if MODELS.is_own(self.name) else self.options.answer_distribution()
+        """Distribution of the classifiers' right answers."""
+        return BINOMIAL if self.has_binomial_answers else self.options.answer_distribution()
 
     @property
     def dependence(self) -> float:
@@ -195,10 +198,12 @@ def read_record(posterior: Posterior) -> FitRecord:
         if name not in MODELS:
             raise KeyError(name)
         schedule = json.loads(str(attributes.get("schedule", "{}")))
+        traits = json.loads(str(attributes["traits"]))
         return FitRecord(
             name,
             dict(json.loads(str(attributes["options"]))),
-            tuple(map(str, json.loads(str(attributes["traits"]))["shared"])),
+            tuple(map(str, traits["shared"])),
+            traits.get("binomial") is True,
             tuple(map(str, json.loads(str(attributes["datasets"])))),
             str(attributes["groups"]) or None,
             str(attributes.get("method", "nuts")),
