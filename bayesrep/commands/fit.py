@@ -8,10 +8,11 @@ from typing import Any, get_args
 
 import bayesrep
 from bayesrep import process
-from bayesrep.choices import Feedback, Method
+from bayesrep.choices import Feedback, list_methods, makes_chains
 from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, given_options, import_in_thread, setting
 from bayesrep.commands.output import describe_kept_work, emit, finding, new_file, say
+from bayesrep.models import MODELS
 from bayesrep.progress import Stopwatch
 
 EXAMPLE = "my-study --out posterior.nc"
@@ -28,8 +29,7 @@ def add(parser: ArgumentParser) -> None:
     option(
         "--model",
         metavar="NAME",
-        help="joint; workers, whose estimate knows who answered; or one of your own, by its name "
-        "or as FILE.py:NAME (joint)",
+        help=f"{', '.join(MODELS)}, or one of your own, by its name or as FILE.py:NAME (joint)",
     )
     option(
         "--set",
@@ -42,7 +42,7 @@ def add(parser: ArgumentParser) -> None:
     )
     option(
         "--method",
-        choices=get_args(Method),
+        choices=list_methods(),
         help="laplace: quick, and certified by its weights; nuts: chains; auto: the former where "
         "its weights hold, else chains until they agree (auto)",
     )
@@ -119,7 +119,7 @@ def run(arguments: Namespace) -> int:
 
 def _warn_of_short_chains(arguments: Namespace) -> str:
     """Warn that so short chains can hardly pass the checks; empty where they can."""
-    of_chains = arguments.method == "nuts" or arguments.chains or arguments.warmup
+    of_chains = makes_chains(arguments.method) or arguments.chains or arguments.warmup
     total = (arguments.chains or DEFAULT_CHAINS) * (arguments.draws or ENOUGH_DRAWS)
     if not of_chains or arguments.draws is None or total >= ENOUGH_DRAWS:
         return ""

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrep.choices import makes_chains
 from bayesrep.errors import PosteriorError
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.models import MODELS
 from bayesrep.models.answers import BINOMIAL, AnswerDistribution
-from bayesrep.posterior.verdict import MCMC_METHODS, certify_draws
+from bayesrep.posterior.verdict import certify_draws
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.vocabulary import Words, named_words
 from bayesrep.types import Int, Shaped
@@ -177,7 +178,7 @@ class FitRecord:
     @property
     def is_mcmc(self) -> bool:
         """True if the draws are chains, not weighted."""
-        return self.method in MCMC_METHODS
+        return makes_chains(self.method)
 
     @property
     def answers(self) -> AnswerDistribution:
