@@ -58,6 +58,8 @@ class Violation(str):
 
     def __new__(cls, rule: LiteralString, /, **facts: Any) -> Self:
         """Fill the rule's sentence in with its facts."""
+        if rule not in sentences():
+            raise LookupError(f"rules.toml has no sentence of the rule {rule!r}")
         return cls._make(_Sentence().vformat(sentences()[rule], (), facts), rule, facts)
 
     @classmethod

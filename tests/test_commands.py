@@ -17,7 +17,7 @@ import zoo
 from refusals import check, refusal
 
 import bayesrep
-from bayesrep import cli, commands, protocols
+from bayesrep import choices, cli, commands, protocols
 from bayesrep.choices import AccuracyInterval, Empty, Kept, Key, PassTarget, Precision, Prior, Role
 from bayesrep.cli import COMMANDS, GROUPS, MOVED_COMMANDS
 from bayesrep.commands import import_, import_command
@@ -58,6 +58,8 @@ FUNCTIONS = {
 WORDS = {
     ("answers import", "source"): tuple(raw_answers.RAW_SOURCES),
     ("answers import", "maybe_is"): raw_answers.MAYBE_RULES,
+    ("fit", "method"): choices.list_methods(),
+    ("run", "method"): choices.list_methods(),
     ("simulate", "process"): tuple(PROCESS_OF_NAME),
     ("import", "source"): (*READERS, *STATEMENTS),
     ("import", "dialect"): tuple(SQL_DIALECTS),
@@ -146,8 +148,6 @@ def test_every_option_with_words_is_held():
     }
     assert found == {
         *WORDS,
-        ("fit", "method"),
-        ("run", "method"),
         ("completion", "shell"),
         ("fit", "feedback"),
         ("estimate", "interval"),

@@ -18,6 +18,7 @@ from bayesrep.inference.density import build_density
 from bayesrep.inference.mode import find_mode, find_mode_from_annotations, mixture_size
 from bayesrep.inference.problem import Problem, pose, programs
 from bayesrep.models import counts
+from bayesrep.models.curve_bases import CURVE_FAMILIES
 from bayesrep.models.curves import PopulationLaw, complete_terms, curve_family
 from bayesrep.models.joint import joint, joint_data, joint_start
 from bayesrep.models.mixtures import contrasts, mixture_offsets, mixture_start
@@ -600,12 +601,12 @@ def test_offsets_leave_the_model_alone():
         ),
         (
             {"curve": "probit"},
-            ("unknown-curve", {"curve": "probit", "choices": "bernstein, spline, gp"}),
+            ("unknown-curve", {"curve": "probit", "choices": ", ".join(CURVE_FAMILIES)}),
         ),
         ({"weight": 0.0}, ("standard-deviation-not-positive", {"option": "weight", "value": 0.0})),
         ({"components": 2.5}, ("model-option-not-whole", {"option": "components", "value": 2.5})),
         ({"monotone": "yes"}, ("option-not-true-or-false", {"option": "monotone"})),
-        ({"curve": 3}, ("unknown-curve", {"curve": 3, "choices": "bernstein, spline, gp"})),
+        ({"curve": 3}, ("unknown-curve", {"curve": 3, "choices": ", ".join(CURVE_FAMILIES)})),
         ({"monotone": True, "slope": (-1.0, 1.0)}, ("monotone-slope-not-positive",)),
         ({"slope": (1.0, -1.0)}, ("prior-not-mean-and-sd", {"option": "slope"})),
     ],

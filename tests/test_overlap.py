@@ -15,6 +15,7 @@ from scipy import special, stats
 from toys import COUNTS, DATA, Normal, expanding, log_own, skewed, some, whitened
 
 import bayesrep
+from bayesrep.choices import STRATEGIES
 from bayesrep.inference.data_driven import between_classifier_sd, widen_priors
 from bayesrep.inference.density import build_density
 from bayesrep.inference.laplace_marginal import Marginal
@@ -233,12 +234,12 @@ def test_who_names_chains_or_a_warm_up_gets_chains():
     problem = pose(zoo.study("tiny"), model="joint", options={})
     for of_chains, first in ((False, "laplace"), (True, "nuts")):
         every = fit_module._list_strategies(problem, "auto", "full", of_chains=of_chains)
-        assert every[0].name == first
-        assert [each.times for each in every if each.stages] == [1, 4, 16]
+        assert every[0].method == first
+        assert [each.times for each in every if each.takes_chains] == [1, 4, 16]
     cut = fit_module._list_strategies(problem, "auto", "cut", of_chains=False)
-    assert {each.name for each in cut} == {"cut"}
+    assert {dataclasses.replace(each, times=1) for each in cut} == {STRATEGIES["cut"]}
     quick = fit_module._list_strategies(problem, "laplace", "full", of_chains=True)
-    assert [each.name for each in quick] == ["laplace"]
+    assert quick == [STRATEGIES["laplace"]]
 
 
 def test_by_default_weights_decide_and_tables_speak_of_them():

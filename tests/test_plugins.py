@@ -2,6 +2,7 @@
 
 import os
 import textwrap
+from argparse import Namespace
 
 import pytest
 import zoo
@@ -9,6 +10,7 @@ from refusals import refused
 
 import bayesrep
 from bayesrep import plugins
+from bayesrep.commands.fit import _following_command
 from bayesrep.errors import OptionError, PosteriorError
 from bayesrep.estimators import methods
 from bayesrep.inference.problem import pose
@@ -58,7 +60,6 @@ def test_a_file_is_run_once_where_it_is_named(code):
     assert pose(study, model=f"{path}:MINE", options={}).name == "MINE"
     assert pose(study, model=f"{path}:again", options={}).model is MODELS["again"]
     assert mark.read_text() == "run "
-    assert not MODELS.is_own("MINE")
 
 
 def test_the_environment_names_files_for_every_command(code, monkeypatch):
@@ -68,6 +69,15 @@ def test_the_environment_names_files_for_every_command(code, monkeypatch):
     assert "half" in str(table)
     assert "again" in MODELS
     assert mark.read_text() == "run "
+
+
+def test_what_reads_a_fit_is_told_the_file_of_its_model():
+    arguments = Namespace(model="my m.py:MINE", study="s", out="fit.nc")
+    told = _following_command(arguments, converged=True)
+    assert told == "BAYESREP_PLUGINS='my m.py' bayesrep summarize s fit.nc"
+    for arguments.model in ("joint", None):
+        told = _following_command(arguments, converged=False)
+        assert told == "bayesrep diagnose fit.nc --study s"
 
 
 def test_data_name_no_file(code, tmp_path):

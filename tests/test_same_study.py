@@ -5,7 +5,6 @@ cells alone can tell them apart.
 """
 
 import json
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ import bayesrep
 from bayesrep import PosteriorError, SufficientStatistics
 from bayesrep.checks import compare_fits
 from bayesrep.cli import main
+from bayesrep.inference import methods
 from bayesrep.posterior import read_posterior, write_posterior
 from bayesrep.report.figure_registry import FIGURES_BY_NAME
 from bayesrep.report.sections import gather
@@ -23,8 +23,6 @@ from bayesrep.report.sections import gather
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
 
 FEW = zoo.cut(zoo.study("tiny"), images=60)
-
-fit_module = import_module("bayesrep.inference.fit")
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +180,7 @@ def test_a_checkpoint_goes_on_with_its_own_study_only(study, other, tmp_path, mo
     def stopped(*_):
         raise Stopped
 
-    monkeypatch.setattr(fit_module, "nuts", stopped)
+    monkeypatch.setattr(methods, "nuts", stopped)
 
     def fit(study):
         how = {"method": "nuts", "checkpoint": tmp_path / "checkpoint", "progress": False}

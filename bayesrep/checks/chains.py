@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesrep.checks.finding import Finding, missing_finding
+from bayesrep.choices import find_strategy
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.posterior.groups import Posterior, find_group, need_group, read_record
 from bayesrep.posterior.verdict import (
@@ -40,6 +41,7 @@ def check_draws(posterior: Posterior) -> list[Finding]:
     findings = [*_check_modes(group), _check_agreement(group), _check_stuck(group)]
     if stats is None:
         return [*findings, missing_finding("divergences, energy and step counts", "sample_stats")]
+    has_trees = "max_tree_depth" in find_strategy(record.method).arguments
     checks = {
         "diverging": ("diverging", _check_divergences),
         "energy": ("energy", _check_energy),
@@ -53,6 +55,7 @@ def check_draws(posterior: Posterior) -> list[Finding]:
         if name in stats
         else missing_finding(what, f"sample_stats ({name})")
         for name, (what, check) in checks.items()
+        if name == "diverging" or has_trees
     ]
     return findings
 

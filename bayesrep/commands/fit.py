@@ -8,10 +8,13 @@ from typing import Any, get_args
 
 import bayesrep
 from bayesrep import process
-from bayesrep.choices import Feedback, Method
+from bayesrep.choices import Feedback, list_methods, makes_chains
 from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, given_options, import_in_thread, setting
 from bayesrep.commands.output import describe_kept_work, emit, finding, new_file, say
+from bayesrep.errors import quote_word
+from bayesrep.models import MODELS
+from bayesrep.plugins import PLUGINS_VAR
 from bayesrep.progress import Stopwatch
 
 EXAMPLE = "my-study --out posterior.nc"
@@ -28,8 +31,7 @@ def add(parser: ArgumentParser) -> None:
     option(
         "--model",
         metavar="NAME",
-        help="joint; workers, whose estimate knows who answered; or one of your own, by its name "
-        "or as FILE.py:NAME (joint)",
+        help=f"{', '.join(MODELS)}, or one of your own, by its name or as FILE.py:NAME (joint)",
     )
     option(
         "--set",
@@ -42,7 +44,7 @@ def add(parser: ArgumentParser) -> None:
     )
     option(
         "--method",
-        choices=get_args(Method),
+        choices=list_methods(),
         help="laplace: quick, and certified by its weights; nuts: chains; auto: the former where "
         "its weights hold, else chains until they agree (auto)",
     )
@@ -106,11 +108,7 @@ def run(arguments: Namespace) -> int:
     answer = f"{_answer(study, tree)}\n" if converged else ""
     choice, tried = attributes["components_choice"], attributes["tried"]
     why = "".join(f"{sentence}\n" for sentence in (choice, tried) if sentence)
-    following = (
-        process.command("summarize", arguments.study, arguments.out)
-        if converged
-        else process.command("diagnose", arguments.out, "--study", arguments.study)
-    )
+    following = _following_command(arguments, converged=converged)
     text = f"{answer}{verdict}\n{why}Written to {arguments.out}\nNext: {following}"
     facts = {
         "out": str(arguments.out),
@@ -126,7 +124,7 @@ def run(arguments: Namespace) -> int:
 
 def _warn_of_short_chains(arguments: Namespace) -> str:
     """Warn that so short chains can hardly pass the checks; empty where they can."""
-    of_chains = arguments.method == "nuts" or arguments.chains or arguments.warmup
+    of_chains = makes_chains(arguments.method) or arguments.chains or arguments.warmup
     total = (arguments.chains or DEFAULT_CHAINS) * (arguments.draws or ENOUGH_DRAWS)
     if not of_chains or arguments.draws is None or total >= ENOUGH_DRAWS:
         return ""
@@ -134,6 +132,16 @@ def _warn_of_short_chains(arguments: Namespace) -> str:
         f"{total:,} draws in all can hardly pass the checks, which want the worth of 400 "
         "independent ones of every quantity; leave --draws out for 3,000 in all"
     )
+
+
+def _following_command(arguments: Namespace, *, converged: bool) -> str:
+    """Write the command that reads the fit, and where it finds the model of a file."""
+    file, is_file, _ = (arguments.model or "").rpartition(".py:")
+    place = f"{PLUGINS_VAR}={quote_word(f'{file}.py')} " if is_file else ""
+    words = ("summarize", arguments.study, arguments.out)
+    if not converged:
+        words = ("diagnose", arguments.out, "--study", arguments.study)
+    return place + process.command(*words)
 
 
 def _answer(study: "bayesrep.Study", tree: Any) -> str:

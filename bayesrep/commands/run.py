@@ -12,12 +12,12 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from threading import Thread
-from typing import Any, get_args
+from typing import Any
 
 import bayesrep
 from bayesrep import process
 from bayesrep.atomic import replaced_file
-from bayesrep.choices import FEW_REPLICATES, Method
+from bayesrep.choices import FEW_REPLICATES, find_strategy, list_methods
 from bayesrep.commands import shapes
 from bayesrep.commands.options import (
     add_shared,
@@ -83,7 +83,7 @@ def add(parser: ArgumentParser) -> None:
     option("--out", type=Path, required=True, metavar="FOLDER", help="of everything that is made")
     option(
         "--method",
-        choices=get_args(Method),
+        choices=list_methods(),
         help="auto: laplace, which takes seconds, and nuts where its weights do not hold (auto)",
     )
     option(
@@ -337,7 +337,7 @@ class _Work:
         """The posterior; chains are kept while they are made."""
         fit = inspect.unwrap(bayesrep.fit)  # what is only written needs no ArviZ
         options: dict[str, Any] = {**given_options(self.arguments, fit), "progress": self.watch}
-        if self.arguments.method != "laplace":
+        if "checkpoint" in find_strategy(self.arguments.method or "auto").arguments:
             options["checkpoint"] = self.out / "checkpoint"
         return fit(study, **options)
 

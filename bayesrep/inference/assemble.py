@@ -15,6 +15,7 @@ from bayesrep.inference.cells import cell_groups, cell_names, evaluate_cells, th
 from bayesrep.inference.dependence import DependentDraws
 from bayesrep.inference.image_weights import class_shift, population_accuracy
 from bayesrep.inference.problem import Problem
+from bayesrep.models.answers import BINOMIAL
 from bayesrep.models.model import Data
 from bayesrep.posterior.files import Coordinate
 from bayesrep.posterior.groups import cell_coordinates
@@ -113,12 +114,14 @@ def attributes(
     dims = model.dims(data, options)
     sites = [name for name in model.start(data, options) if name in dims]
     shared = [name for name in sites if "classifier" not in dims[name]]
+    # For readers without the model.
+    traits = {"shared": shared, "binomial": options.answer_distribution() == BINOMIAL}
     rules = {role: problem.statistics.cells[role].selection for role in problem.roles}
     return {
         "model": problem.name,
         "method": method,
         "options": json.dumps(dataclasses.asdict(options)),
-        "traits": json.dumps({"shared": shared}),  # for readers without the model
+        "traits": json.dumps(traits),
         "datasets": json.dumps(problem.roles),
         "groups": problem.grouping or "",
         "classifier_weight": float(model.weight(data)),

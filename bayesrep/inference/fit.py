@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from pkgutil import resolve_name
+from typing import Any, get_args
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ from jax import Array
 from jax.sharding import Mesh
 
 from bayesrep import bounds
-from bayesrep.choices import Feedback, Method
+from bayesrep.choices import STRATEGIES, Feedback, Strategy, find_strategy, list_methods
 from bayesrep.errors import ConvergenceWarning, OptionError
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups, versions
 from bayesrep.inference.checkpoint import open_checkpoint
@@ -27,7 +28,7 @@ from bayesrep.inference.dependence import (
 )
 from bayesrep.inference.device import N_TIMED_STEPS, DeviceChoice, choose, spread_over
 from bayesrep.inference.image_weights import class_column
-from bayesrep.inference.methods import MethodDraws, Run, cut, laplace, nuts, sample_around_mode
+from bayesrep.inference.methods import Run, sample_around_mode
 from bayesrep.inference.mode import other_mode_mass
 from bayesrep.inference.nuts import blank_target
 from bayesrep.inference.problem import Problem, pose, programs
@@ -59,7 +60,7 @@ def fit(
     study: Study | SufficientStatistics,
     *,
     model: str = "joint",
-    method: Method = "auto",
+    method: str = "auto",
     chains: int | None = None,
     warmup: int | None = None,
     draws: int | None = None,
@@ -210,10 +211,11 @@ def fit(
     if draws is None:  # so many that those of all chains together are enough
         draws = min(max(-(-3000 // max(chains, 1)), 12), 750)
     _check(method, feedback, chains, warmup, draws)
-    _check_settings(method, settings)
+    last = find_strategy(method, feedback)
+    _check_settings(last, settings)
     spread = None if devices == 1 else spread_over(device, devices)
-    _check_spread(spread and spread.mesh, method, chains)
-    if checkpoint is not None and method == "laplace":
+    _check_spread(spread and spread.mesh, last, chains)
+    if checkpoint is not None and "checkpoint" not in last.arguments:
         raise OptionError("cut-or-checkpoint-without-nuts", method=method)
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
     strategies = _list_strategies(problem, method, feedback, of_chains=of_chains)
@@ -260,30 +262,21 @@ def fit(
                 strategy, *strategies = strategies
                 times = strategy.times
                 longer = replace(schedule.lengthen(times), **settings)
-                steps = max(1, strategy.stages * chains * (longer.warmup + draws))
-                counted = ("draw", "divergences") if strategy.stages else ("fit", "")
-                with progress_bar(steps, *counted, show=progress, watch=watch) as bar:
+                steps = strategy.stages * chains * (longer.warmup + draws)
+                of_chains = steps, "draw", "divergences"
+                counted = of_chains if strategy.takes_chains else (1, "fit", "")
+                with progress_bar(*counted, show=progress, watch=watch) as bar:
                     # The Laplace marginal serves every strategy: as result and as surrogate.
                     if marginal is None and feedback == "full":
                         bar.stage("finding the mode")
                         marginal = sample_around_mode(problem, tools, data, [seed, 4])
-                    if checkpoint is not None and strategy.stages:
+                    if checkpoint is not None and "checkpoint" in strategy.arguments:
                         folder = open_checkpoint(checkpoint, identity)
                     run = Run(
-                        problem,
-                        tools,
-                        data,
-                        longer,
-                        seed,
-                        chosen,
-                        bar,
-                        marginal,
-                        folder,
-                        times,
-                        column,
+                        problem, tools, data, longer, seed, chosen, bar, marginal, folder, times
                     )
                     verdict, contents, more = _attempt(
-                        strategy, run, warmup=schedule.warmup, is_last=not strategies
+                        strategy, run, column, warmup=schedule.warmup, is_last=not strategies
                     )
                 if verdict.converged or not strategies:
                     break
@@ -293,29 +286,13 @@ def fit(
     return build_tree(contents, coordinates(problem), facts)
 
 
-class Strategy(NamedTuple):
-    """A method of inference, and the length of its chains in multiples of the usual one."""
-
-    name: str  # in a model's `methods`
-    draw: Callable[[Run], MethodDraws]
-    stages: int  # runs of all chains that it takes; 0 for independent draws
-    times: int = 1
-
-    @property
-    def description(self) -> str:
-        """Beginning of a sentence about its draws."""
-        if not self.stages:
-            return "Weighted draws of the normal approximation"
-        return "Chains" if self.times == 1 else f"Chains {self.times} times as long"
-
-
 def _attempt(
-    strategy: Strategy, run: Run, *, warmup: int, is_last: bool
+    strategy: Strategy, run: Run, classes: str, *, warmup: int, is_last: bool
 ) -> tuple[Verdict, Mapping[str, Any], Mapping[str, Any]]:
     """Draw by a strategy: the verdict, and groups and attributes of draws that may be used."""
-    position, stats, facts = strategy.draw(run)
+    position, stats, facts = resolve_name(strategy.draw)(run)
     # Weights are diagnosed as they are, chains by R-hat and ESS of every evaluated quantity.
-    verdict = None if strategy.stages else judge_weights(**facts)
+    verdict = None if strategy.takes_chains else judge_weights(**facts)
     if verdict is not None and not (verdict.converged or is_last):
         return verdict, {}, {}
     run.bar.stage("evaluating")
@@ -325,13 +302,10 @@ def _attempt(
         draws = integrate_dependence(run.problem, run.tools, run.data, position, mode, run.seed)
     else:
         draws = given_dependence(run.tools, run.data, position)
-    contents = posterior_groups(
-        run.problem, run.data, draws, stats, seed=run.seed, classes=run.classes
-    )
+    contents = posterior_groups(run.problem, run.data, draws, stats, seed=run.seed, classes=classes)
     run.bar.stage("judging")
     schedule = json.dumps(asdict(replace(run.schedule, warmup=warmup)))
-    method = "nuts" if strategy.stages else strategy.name
-    facts = {"method": method, "schedule": schedule, **facts}
+    facts = {"method": strategy.method, "schedule": schedule, **facts}
     if verdict is None:
         superchains = {"superchains": run.schedule.superchains}
         facts |= superchains
@@ -346,19 +320,13 @@ def _list_strategies(
     problem: Problem, method: str, feedback: str, *, of_chains: bool
 ) -> list[Strategy]:
     """List the strategies that are tried until draws are reliable, the quickest first."""
-    weighted = Strategy("laplace", laplace, 0)
-    chains = Strategy("cut", cut, 2) if feedback == "cut" else Strategy("nuts", nuts, 1)
-    strategies = [chains._replace(times=times) for times in (1, 4, 16)]
+    if feedback == "cut" and not problem.model.takes_cut:
+        raise OptionError("model-takes-no-cut", model=problem.name)
+    last = find_strategy(method, feedback)
     if method != "auto":
-        strategies = [weighted if method == "laplace" else chains]
-    elif feedback == "full" and "laplace" in problem.model.methods and not of_chains:
-        strategies = [weighted, *strategies]
-    if strategies[-1].name in (names := problem.model.methods):
-        return strategies
-    allowed = "method=" + " or ".join(repr(name) for name in names if name != "cut")
-    allowed += "" if "cut" in names else " with feedback='full'"
-    facts = {"model": problem.name, "allowed": allowed, "method": method, "feedback": feedback}
-    raise OptionError("method-not-for-model", **facts)
+        return [last]
+    chains = [replace(last, times=times) for times in (1, 4, 16)]
+    return chains if feedback == "cut" or of_chains else [STRATEGIES["laplace"], *chains]
 
 
 def _check(method: str, feedback: str, chains: int, warmup: int, draws: int) -> None:
@@ -370,17 +338,17 @@ def _check(method: str, feedback: str, chains: int, warmup: int, draws: int) -> 
     bounds.refuse_above("draws", draws, bounds.MAX_TOTAL_DRAWS)
     if feedback not in get_args(Feedback):
         raise OptionError("unknown-feedback", feedback=feedback)
-    if method not in get_args(Method):
-        allowed = " or ".join(map(repr, get_args(Method)))
+    if method not in list_methods():
+        allowed = " or ".join(map(repr, list_methods()))
         raise OptionError("unknown-fit-method", allowed=allowed, method=method)
-    if method == "laplace" and feedback == "cut":
+    if feedback == "cut" and method not in ("auto", STRATEGIES["cut"].method):
         raise OptionError("cut-or-checkpoint-without-nuts", method=method)
 
 
-def _check_settings(method: str, settings: Mapping[str, Any]) -> None:
-    """Refuse settings of NUTS that are out of range, or where no chains are made."""
-    if settings and method == "laplace":
-        raise OptionError("nuts-settings-without-nuts", option=min(settings), method=method)
+def _check_settings(strategy: Strategy, settings: Mapping[str, Any]) -> None:
+    """Refuse settings of NUTS that are out of range, or that a sampler does not take."""
+    if unused := settings.keys() - set(strategy.arguments):
+        raise OptionError("nuts-settings-without-nuts", option=min(unused), method=strategy.method)
     accept, depth = settings.get("target_accept", 0.5), settings.get("max_tree_depth", 1)
     if not bounds.is_of_kind(accept, float) or not 0 < accept < 1:
         raise OptionError("target-accept-out-of-range", value=accept)
@@ -391,12 +359,12 @@ def _check_settings(method: str, settings: Mapping[str, Any]) -> None:
         raise OptionError("option-not-true-or-false", option="dense_mass", value=dense)
 
 
-def _check_spread(mesh: Mesh | None, method: str, chains: int) -> None:
+def _check_spread(mesh: Mesh | None, strategy: Strategy, chains: int) -> None:
     """Refuse chains that devices cannot share."""
     if mesh is None:
         return
-    if method == "laplace":
-        raise OptionError("devices-without-chains", method=method)
+    if "devices" not in strategy.arguments:
+        raise OptionError("devices-without-chains", method=strategy.method)
     if chains % mesh.size:
         raise OptionError("chains-not-shared-evenly", devices=mesh.size, chains=chains)
 

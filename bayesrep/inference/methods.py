@@ -62,7 +62,6 @@ class Run:
     marginal: ImportanceSample | None  # given all data; None with cut feedback
     folder: Path | None  # of the checkpoint
     times: int = 1  # length of chains in multiples of the usual one
-    classes: str = ""  # column of classes that accuracies are corrected for
 
     @property
     def vectorized(self) -> bool:

@@ -12,7 +12,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from numpyro import handlers
 
-from bayesrep.errors import OptionError, StudyError, did_you_mean, listing
+from bayesrep.errors import OptionError, StudyError, did_you_mean, listing, refuse_any
 from bayesrep.inference.arrowhead import SecondOrder, second_order
 from bayesrep.inference.density import Density, Position, build_density
 from bayesrep.inference.device import default_platform
@@ -92,7 +92,8 @@ def pose(
         if full_study is None:
             raise OptionError("groups-need-study")
         parts = statistics_by_group(full_study, groups, roles)
-    settings = chosen.options(**options)
+    with refuse_any(lambda text: OptionError("model-options-refused", model=model, problem=text)):
+        settings = chosen.options(**options)
     # Counts are enough for most models; others need facts of single images from the study.
     distinct: Mapping[str, Any] = {}
     if chosen.distinct is not None:

@@ -76,10 +76,6 @@ class _Models(MutableMapping[str, "Model"]):
             raise OptionError("plugin-without-model", path=path, model=name)
         return name
 
-    def is_own(self, name: str) -> bool:
-        """True for bayesrep's own models, whose answers are binomial."""
-        return name in self._ours
-
     def list_own(self) -> "list[Model]":
         """List our models whose files are imported: a wrapper of one may have its name."""
         # A file that is being imported has no model yet.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from scipy.special import expit, log_expit, logit
 
+from bayesrep.errors import OptionError, refuse_any
 from bayesrep.numerics.binomial import log_binomial
 from bayesrep.numerics.settings import own_settings
 from bayesrep.types import Bools, Floats, Int
@@ -101,14 +102,15 @@ class NumPyroAnswers:
         import jax.numpy as jnp
 
         images = right + wrong
-        density = self.distribution(accuracy, images).log_prob(right)
+        density = self._distribute(accuracy, images).log_prob(right)
         return jnp.where(images > 0, density, 0.0)
 
     def log_prob(self, right: CountArray, images: CountArray, logits: Floats) -> Floats:
         """Compute log f(y; m, q)."""
         with own_settings():
-            distribution = self._build(images, expit(logits))
-            right = np.broadcast_to(right, distribution.batch_shape)
+            # Of counts of 16 bits JAX would compute gamma functions of 32.
+            distribution = self._build(np.asarray(images, dtype=float), expit(logits))
+            right = np.broadcast_to(right, distribution.batch_shape).astype(float)
             return np.asarray(distribution.log_prob(right))
 
     def log_answers(
@@ -156,11 +158,15 @@ class NumPyroAnswers:
             cumulant[index] = probability @ square**2 - 3 * (probability @ square) ** 2
         return cumulant
 
-    def _build(self, images: CountArray, accuracy: Floats) -> "Distribution":
+    def _build(self, images: CountArray | Floats, accuracy: Floats) -> "Distribution":
         # A q of 0 or 1 would have no log probability of the other answer.
         least = np.finfo(np.float64).eps
         images, accuracy = np.broadcast_arrays(images, np.clip(accuracy, least, 1 - least))
-        return self.distribution(accuracy, images)
+        return self._distribute(accuracy, images)
+
+    def _distribute(self, accuracy: Any, images: Any) -> "Distribution":
+        with refuse_any(lambda problem: OptionError("answers-without-law", problem=problem)):
+            return self.distribution(accuracy, images)
 
 
 AnswerDistribution: TypeAlias = Binomial | NumPyroAnswers

@@ -75,7 +75,9 @@ def _process(points: Points, count: int) -> Bends:
 class CurveFamily(NamedTuple):
     """Bends of a family at any points in [0, 1], and its numbers of terms.
 
-    `bends` is None where points are numbers of virtual annotators, with polynomials of their own.
+    `bends(points, count)` are smooth functions, since curves are integrated by quadrature, and the
+    prior sds of their coefficients, which the options `bend` and `classifier_bend` multiply. None
+    where points are numbers of virtual annotators, with polynomials of their own.
     """
 
     bends: Callable[[Points, int], Bends] | None

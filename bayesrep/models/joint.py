@@ -324,7 +324,7 @@ JOINT_MODEL = Model(
     mixture_sites=MIXTURE_SITES,
     dims=joint_dims,
     curves=joint_curves,
-    methods=("nuts", "cut", "laplace"),
+    takes_cut=True,
     takes_groups=True,
     takes_selection=True,
 )

@@ -90,9 +90,8 @@ class Model:
         selection frequencies `at` [S], from draws of sites and quantities; `share` [G] is that
         of the reference's images, by group. Its integral against the reference's density of s is
         `adjusted_accuracy`, draw by draw.
-    methods
-        Methods of inference: names of `bayesrep.fit`'s methods, and "cut" if its mixtures can be
-        fitted to the annotations alone.
+    takes_cut
+        Whether its mixtures can be fitted to the annotations alone.
     takes_groups
         Whether the images may be divided into groups.
     takes_selection
@@ -116,7 +115,7 @@ class Model:
     mixture_sites: tuple[str, ...]
     dims: Callable[[Data, Options], Mapping[str, tuple[str, ...]]]
     curves: Callable[[Mapping[str, ArrayLike], Options, np.ndarray, np.ndarray], Array]
-    methods: tuple[str, ...]
+    takes_cut: bool
     takes_groups: bool
     takes_selection: bool
     distinct: Callable[[Study, Sequence[str], Options], Mapping[str, Any]] | None = None

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrep.choices import makes_chains
 from bayesrep.errors import PosteriorError
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.models import MODELS
 from bayesrep.models.answers import BINOMIAL, AnswerDistribution
-from bayesrep.posterior.verdict import MCMC_METHODS, certify_draws
+from bayesrep.posterior.verdict import certify_draws
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.vocabulary import Words, named_words
 from bayesrep.types import Int, Shaped
@@ -123,6 +124,8 @@ class FitRecord:
         and the parsed options; using these imports JAX.
     shared
         Names of the global sites, which all classifiers share.
+    has_binomial_answers
+        True if right answers were binomial in the fit: what reads them needs neither model nor JAX.
     roles
         Roles of the data sets in the model.
     grouping
@@ -146,6 +149,7 @@ class FitRecord:
     name: str
     recorded_options: Mapping[str, Any]
     shared: tuple[str, ...]
+    has_binomial_answers: bool
     roles: tuple[str, ...]
     grouping: str | None
     method: str
@@ -174,12 +178,12 @@ class FitRecord:
     @property
     def is_mcmc(self) -> bool:
         """True if the draws are chains, not weighted."""
-        return self.method in MCMC_METHODS
+        return makes_chains(self.method)
 
     @property
     def answers(self) -> AnswerDistribution:
-        """Distribution of the classifiers' right answers; for our models JAX is not imported."""
-        return BINOMIAL if MODELS.is_own(self.name) else self.options.answer_distribution()
+        """Distribution of the classifiers' right answers."""
+        return BINOMIAL if self.has_binomial_answers else self.options.answer_distribution()
 
     @property
     def dependence(self) -> float:
@@ -195,10 +199,12 @@ def read_record(posterior: Posterior) -> FitRecord:
         if name not in MODELS:
             raise KeyError(name)
         schedule = json.loads(str(attributes.get("schedule", "{}")))
+        traits = json.loads(str(attributes["traits"]))
         return FitRecord(
             name,
             dict(json.loads(str(attributes["options"]))),
-            tuple(map(str, json.loads(str(attributes["traits"]))["shared"])),
+            tuple(map(str, traits["shared"])),
+            traits.get("binomial") is True,
             tuple(map(str, json.loads(str(attributes["datasets"])))),
             str(attributes["groups"]) or None,
             str(attributes.get("method", "nuts")),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrep.choices import makes_chains
 from bayesrep.errors import PosteriorError
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.numerics.convergence import convergence
@@ -17,8 +18,6 @@ from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.validation import REQUIRED_ROLES
 
 DRAW_DIMS = ("chain", "draw")
-MCMC_METHODS = ("nuts",)
-"""Methods whose draws are chains, with R-hat and divergences in place of weights."""
 FIT_ATTRS = ("model", "options", "method", "feedback", "statistics_digest", "study_fingerprint")
 MAX_RHAT = 1.01
 MIN_ESS = 400.0
@@ -195,7 +194,7 @@ def certify_draws(group: Group, stats: Group | None) -> Group:
     accuracy = group[ACCURACY_VAR].values
     counts = [np.unique(chain, return_counts=True)[1] for chain in accuracy[:, :, 0]]
     is_repeated = any(len(each) > 1 and each.min() > 1 for each in counts)
-    is_mcmc = attrs.get("method") in MCMC_METHODS
+    is_mcmc = makes_chains(attrs.get("method"))
     longest = int(planned["draws"]) if certified and is_mcmc else certified
     if is_repeated or 0 < longest < group.sizes["draw"]:
         raise PosteriorError("posterior-draws-disordered")

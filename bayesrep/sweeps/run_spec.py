@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, TypeAlias
 
+from bayesrep.choices import OF_CHAINS, STRATEGIES, find_strategy
+
 Value: TypeAlias = str | int | float | bool | tuple[float, float] | None
 Settings: TypeAlias = tuple[tuple[str, Value], ...]
 """Values by name, in the order of the names."""
 
-FIT_METHODS = ("laplace", "nuts", "auto", "cut")
+FIT_METHODS = ("auto", *STRATEGIES)
 """Methods that fit a model; "cut" is `bayesrep.fit` by nuts with the feedback cut."""
-OF_CHAINS = ("chains", "warmup", "target_accept", "max_tree_depth", "dense_mass")
 OF_FITS = ("model", *OF_CHAINS, "draws", "device")
-"""Axes of fits; those of chains mean nothing to laplace."""
+"""Axes of fits; a sampler has its own of those of chains."""
 OF_POINTS = ("bootstrap",)
 MAX_RUNS = 10_000
 """Runs that a grid may state."""
@@ -117,7 +118,7 @@ def _settings(
         used = {name: axes[name] for name in OF_POINTS if name in axes}
         yield from ((settings, ()) for settings in combinations(used))
         return
-    unused = OF_CHAINS if method == "laplace" else ()
+    unused = set(OF_CHAINS) - set(find_strategy(method).arguments)
     used = {name: axes[name] for name in OF_FITS if name in axes and name not in unused}
     for settings in combinations(used):
         fields = options_by_model[str(dict(settings).get("model") or "joint")]

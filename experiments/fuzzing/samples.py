@@ -511,7 +511,7 @@ def posterior() -> Any:
         "model": "joint",
         "method": "nuts",
         "options": json.dumps({"components": 2, "curve": "bernstein"}),
-        "traits": json.dumps({"shared": ["population_curve"]}),
+        "traits": json.dumps({"shared": ["population_curve"], "binomial": True}),
         "datasets": json.dumps(["reference", "replication"]),
         "schedule": json.dumps({"chains": 2, "warmup": 20, "draws": 20, "thinning": 1}),
         "versions": json.dumps({"bayesrep": "0"}),

@@ -1,0 +1,75 @@
+"""What a sampler is held to as soon as it is registered."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+import zoo
+from refusals import refused
+
+import bayesrep
+from bayesrep.checks.chains import check_draws
+from bayesrep.choices import STRATEGIES, Strategy
+from bayesrep.errors import OptionError
+from bayesrep.inference.methods import laplace
+from bayesrep.models import MODELS
+from bayesrep.posterior.groups import read_record
+
+
+def deal(run):
+    """The draws of Laplace's method, dealt out to chains."""
+    position, stats, _ = laplace(run)
+    shape = run.schedule.chains, run.schedule.draws
+    order = np.random.default_rng(run.seed).permutation(np.prod(shape))
+    position, lp = jax.tree.map(
+        lambda leaf: leaf[0][order].reshape(*shape, *leaf.shape[2:]), (position, stats["lp"])
+    )
+    return position, {"lp": lp, "diverging": np.zeros(shape, dtype=bool)}, {}
+
+
+@pytest.fixture
+def study(monkeypatch):
+    dealt = Strategy("dealt", f"{__name__}:deal", ("chains", "warmup"))
+    monkeypatch.setitem(STRATEGIES, "dealt", dealt)
+    return zoo.study("tiny")
+
+
+def test_a_further_sampler_is_registered_and_that_is_all(study):
+    """Recorded by its name and judged as chains, without the trees that NUTS alone has."""
+    posterior = bayesrep.fit(study, method="dealt", progress=False)
+    same = zoo.posterior("tiny", **zoo.QUICK)
+    record = read_record(posterior)
+    assert (record.method, record.is_mcmc) == ("dealt", True)
+    assert posterior["posterior"].attrs["converged"]
+    found = {each.check: each.trust for each in check_draws(posterior)}
+    assert set(found) == {
+        "chains agree on the adjusted accuracies",
+        "chains that stand still or apart",
+        "divergent draws",
+    }
+    draws, others = (
+        np.sort(fit["posterior"]["adjusted_accuracy"].values.reshape(-1, 3), axis=0)
+        for fit in (posterior, same)
+    )
+    np.testing.assert_array_equal(draws, others)
+    assert bayesrep.diagnose(posterior, study).sentences
+
+
+@pytest.mark.parametrize(
+    ("argument", "rule"),
+    [
+        ({"max_tree_depth": 5}, "nuts-settings-without-nuts"),
+        ({"checkpoint": "folder"}, "cut-or-checkpoint-without-nuts"),
+        ({"feedback": "cut"}, "cut-or-checkpoint-without-nuts"),
+    ],
+)
+def test_what_a_sampler_does_not_take_is_refused(study, argument, rule):
+    with refused(OptionError, rule, {"method": "dealt"}):
+        bayesrep.fit(study, method="dealt", **argument)
+
+
+def test_a_model_of_one_piece_is_not_cut(study, monkeypatch):
+    monkeypatch.setitem(MODELS, "whole", replace(MODELS["joint"], takes_cut=False))
+    with refused(OptionError, "model-takes-no-cut", {"model": "whole"}):
+        bayesrep.fit(study, model="whole", feedback="cut")
