@@ -166,7 +166,7 @@ def test_every_module_is_a_command():
     room = Path(commands.__file__).parent
     files = [path.relative_to(room).with_suffix("") for path in room.rglob("*.py")]
     held = {" ".join(path.parts).rstrip("_") for path in files if path.name != "__init__"}
-    assert held - {"options", "output", "shapes", "collect questions"} == set(COMMANDS)
+    assert held - {"options", "output", "collect questions"} == set(COMMANDS)
 
 
 def test_few_commands_and_groups():
@@ -262,7 +262,7 @@ json.dump([sorted(before | group), sorted(after), light, sorted(sys.modules)], s
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     before, after, light, modules = json.loads(said.stdout)
     assert before == []
-    names = ("collect", "collect.read", "fit", "options", "output", "shapes")
+    names = ("collect", "collect.read", "fit", "options", "output")
     shared = [f"bayesrep.commands.{name}" for name in names]
     assert after == shared
     assert light

@@ -7,7 +7,7 @@ no command, option or choice, it is a file.
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 
-from bayesrep.commands import import_command, shapes
+from bayesrep.commands import import_command
 from bayesrep.commands.output import emit
 
 EXAMPLE = "bash > bayesrep.bash"
@@ -125,8 +125,3 @@ def _fish(commands: Mapping[str, Options]) -> str:
             elif words:
                 lines.append(f"{prefix}{choices}")
     return "\n".join(lines)
-
-
-FORMS: shapes.Forms = {
-    "": {"shell": shapes.text(), "script": shapes.text("to be run by the shell")}
-}

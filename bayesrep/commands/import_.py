@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from bayesrep import process
 from bayesrep.choices import Key
-from bayesrep.commands import shapes
 from bayesrep.commands.options import SHARED_ARGUMENTS, add_shared, by_role, names, seed
 from bayesrep.commands.output import emit, new_folder
 from bayesrep.errors import OptionError, listing, plain_text
@@ -399,29 +398,3 @@ def _without_predictions(contents: "StudyContents", out: Path) -> list[str]:
     options = ("--dataset", "NAME", "--images", "PATH", "--classifiers", "NAMES")
     following = process.command("predict", "--study", out, *options)
     return [counted, f"Written to {out}; predictions are wanted of {names}", f"Next: {following}"]
-
-
-FORMS: shapes.Forms = {
-    "": {
-        **shapes.STUDY_WRITTEN,
-        "notes": shapes.list_of(shapes.text(), "what was left out, counted or taken to be so"),
-    },
-    "of `evals`, without `--out`": {
-        "datasets": shapes.rows(
-            {
-                "dataset": shapes.text(),
-                "items": shapes.count("that any model has"),
-                "attempts": shapes.count("the most of a model at an item"),
-                **{
-                    name: shapes.list_of(shapes.text())
-                    for name in ("models", "metrics", "filters", "scorers")
-                },
-            },
-            "what the logs hold",
-        ),
-        "groups": shapes.by_name(
-            shapes.list_of(shapes.text()), "the tasks of groups that are known"
-        ),
-    },
-    "of `sql`": {"statement": shapes.text("to be asked of the database")},
-}

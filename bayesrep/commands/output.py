@@ -269,7 +269,7 @@ def _output_text(arguments: Namespace, text: str, facts: Mapping[str, Any]) -> s
 
 
 def as_json(command: str, facts: Mapping[str, Any]) -> str:
-    """One object, which says of which command it is; its `FORMS` states what is in it.
+    """One object, which says of which command it is.
 
     What is not a number is null: JSON has neither NaN nor infinity.
     """

@@ -8,7 +8,6 @@ from typing import Any, get_args
 
 import bayesrep
 from bayesrep.choices import Kept, Precision
-from bayesrep.commands import shapes
 from bayesrep.commands.options import given_options, names
 from bayesrep.commands.output import (
     emit,
@@ -331,75 +330,3 @@ def describe_kept(arguments: Namespace) -> str:
     if arguments.study is None or not arguments.classifiers:
         return "nothing was written"
     return describe_kept(arguments.study, arguments.dataset, arguments.classifiers)
-
-
-_STAGE_FIELDS = {
-    "classifiers": shapes.count("that answered together; in all"),
-    "images": shapes.count("that went by; in all passes"),
-    **{
-        name: shapes.seconds()
-        for name in ("load", "read", "decode", "preprocess", "compute", "compile")
-    },
-    "wait": shapes.seconds("that cores or GPUs waited"),
-    "total": shapes.seconds(),
-    "ideal": shapes.seconds("had the busiest never waited"),
-}
-_CLASSIFIER_FIELDS = {
-    "classifier": shapes.text(),
-    "full_name": shapes.nullable(shapes.text("timm's, with its tag")),
-    "images": shapes.nullable(shapes.count("answered")),
-    "top1": shapes.nullable(shapes.fraction()),
-    "top5": shapes.nullable(shapes.fraction("null of fewer than five classes")),
-    "seconds": shapes.nullable(shapes.seconds("of the network itself, summed over threads")),
-    "failures": shapes.nullable(shapes.count("images without an answer")),
-    "judged_again": shapes.nullable(
-        shapes.count("of an earlier run's images, labelled otherwise now")
-    ),
-    "evaluated_again": shapes.nullable(shapes.count("whose files hold something else now")),
-    "dropped": shapes.nullable(shapes.count("that are no longer there")),
-    "status": shapes.text("done, already done, judged again, or why there is nothing"),
-}
-_PREDICTED_FIELDS = {
-    "failures": shapes.rows(
-        {
-            "image": shapes.text(),
-            "reason": shapes.text(),
-            "left_out": shapes.flag("whether the study is left without it"),
-        }
-    ),
-    "listed": shapes.list_of(shapes.text(), "classifiers that the study has now on every data set"),
-    "among": shapes.nullable(shapes.text("which classes answers are among; null of all")),
-    "outside": shapes.count("images passed over that show none of these"),
-    "found": shapes.count("files: evaluated, failed or passed over"),
-    "passed_over": shapes.by_name(shapes.count("files"), "by the reason why they are"),
-    "passes": shapes.list_of(
-        shapes.thing(_STAGE_FIELDS), "where the time of each pass over the images went"
-    ),
-    "stages": shapes.thing(_STAGE_FIELDS, "of all passes"),
-}
-
-FORMS: shapes.Forms = {
-    "": {
-        "rows": shapes.rows(_CLASSIFIER_FIELDS, "a row a classifier"),
-        **_PREDICTED_FIELDS,
-        **shapes.LEFT_OUT_FIELD,
-    },
-    "with `--suite`": {
-        "rows": shapes.rows(
-            {"dataset": shapes.text(), **_CLASSIFIER_FIELDS}, "a row a classifier and data set"
-        ),
-        "sets": shapes.by_name(shapes.thing(_PREDICTED_FIELDS), "what was done, by data set"),
-        **shapes.LEFT_OUT_FIELD,
-    },
-    "with `--list`": {
-        "catalogs": shapes.by_name(
-            shapes.rows(
-                {
-                    "classifier": shapes.text("in the paper"),
-                    "timm": shapes.nullable(shapes.text("its name in timm")),
-                    "note": shapes.text(),
-                }
-            )
-        )
-    },
-}

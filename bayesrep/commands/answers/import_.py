@@ -3,7 +3,6 @@
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, names, seed
 from bayesrep.commands.output import emit, new_table_file, write_table
 from bayesrep.files.names import normalize_name
@@ -111,22 +110,3 @@ def run(arguments: Namespace) -> int:
     table = raw_answers.describe_answers(decided)
     facts = {"rows": table.to_dicts(), "not_counted": left_out, "out": str(out)}
     return emit(arguments, f"{answers_text(table, left_out)}\nWritten to {out}", facts)
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "rows": shapes.rows(
-            {
-                "dataset": shapes.text(),
-                "images": shapes.count(),
-                "questions": shapes.count("images and labels"),
-                "workers": shapes.count(),
-                "answers": shapes.count(),
-                "yes": shapes.nullable(shapes.fraction("of the answers")),
-                "repeated": shapes.count("answers of a worker to the same question again"),
-            }
-        ),
-        "not_counted": shapes.by_name(shapes.count(), "answers, by reason"),
-        "out": shapes.OUT_FILE,
-    }
-}

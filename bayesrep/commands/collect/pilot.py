@@ -3,7 +3,6 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, given_options, seed
 from bayesrep.commands.output import emit, new_folder
 
@@ -47,8 +46,3 @@ def run(arguments: Namespace) -> int:
         f"{len(answers):,} simulated workers completed {done:,} tasks; written to {arguments.out}"
     )
     return emit(arguments, text, facts)
-
-
-FORMS: shapes.Forms = {
-    "": {"people": shapes.count(), "assignments": shapes.count("done"), "out": shapes.OUT_FILE}
-}
