@@ -218,7 +218,7 @@ def test_completion_in_bash(capsys):
         complete(script, "bayesrep", "fit", "s", "--method", "")
     )
     assert complete(script, "bayesrep", "fit", "s", "--checkp") == ["--checkpoint"]
-    assert set(complete(script, "bayesrep", "import", "")) >= {"tables", "sql"}
+    assert set(complete(script, "bayesrep", "import", "")) >= {"tables", "evals"}
     assert complete(script, "bayesrep", "figure", "paper-12") == ["paper-12"]
     assert complete(script, "bayesrep", "pap") == ["papers"]
     assert complete(script, "bayesrep", "collect", "pil") == ["pilot"]

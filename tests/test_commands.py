@@ -29,8 +29,7 @@ from bayesrep.models import MODELS
 from bayesrep.report.demo import run_demo
 from bayesrep.report.figure_catalogue import PAPER_TITLES
 from bayesrep.report.sections import gather
-from bayesrep.sources import READERS, STATEMENTS, raw_answers
-from bayesrep.sources.sql import SQL_DIALECTS
+from bayesrep.sources import READERS, raw_answers
 from bayesrep.studies.populations import PROCESS_OF_NAME
 from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME
@@ -59,8 +58,7 @@ WORDS = {
     ("answers import", "source"): tuple(raw_answers.RAW_SOURCES),
     ("answers import", "maybe_is"): raw_answers.MAYBE_RULES,
     ("simulate", "process"): tuple(PROCESS_OF_NAME),
-    ("import", "source"): (*READERS, *STATEMENTS),
-    ("import", "dialect"): tuple(SQL_DIALECTS),
+    ("import", "source"): tuple(READERS),
     ("import", "key"): get_args(Key),
     ("import", "words"): tuple(VOCABULARY_OF_NAME),
     ("predict", "precision"): get_args(Precision),
@@ -218,7 +216,7 @@ def test_every_command_takes_its_example():
 def test_every_source_has_a_help_of_its_own(capsys):
     """Its options and no others, and one whole command that the parser takes."""
     wrong = {}
-    for source in (*READERS, *STATEMENTS):
+    for source in READERS:
         assert cli.main(["import", source, "--help"]) == 0
         said = capsys.readouterr().out
         line = said.splitlines()[-1]
@@ -231,8 +229,7 @@ def test_every_source_has_a_help_of_its_own(capsys):
             "its source": parsed.source == source,
             "--candidates": ("--candidates" in said) == (source == "tables"),
             "--solvers": ("--solvers" in said) == (source == "evals"),
-            "--out": ("--out" in said) == (source != "sql"),
-            "of sql": "none of sql" not in said,
+            "--out": "--out" in said,
         }
         if broken := [what for what, holds in kept.items() if not holds]:
             wrong[source] = broken
