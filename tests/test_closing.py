@@ -221,12 +221,12 @@ def test_completion_in_bash(capsys):
     assert set(complete(script, "bayesrep", "import", "")) >= {"tables", "evals"}
     assert complete(script, "bayesrep", "figure", "paper-12") == ["paper-12"]
     assert complete(script, "bayesrep", "pap") == ["papers"]
-    assert complete(script, "bayesrep", "collect", "pil") == ["pilot"]
+    assert complete(script, "bayesrep", "collect", "plan", "--pil") == ["--pilot"]
     assert complete(script, "bayesrep", "papers", "--h") == ["--help"]
     assert {"import", "remeasure"} < set(complete(script, "bayesrep", "answers", ""))
     assert complete(script, "bayesrep", "answers", "import", "lab") == ["label-studio"]
-    assert complete(script, "bayesrep", "collect", "pilot", "c", "--peo") == ["--people"]
-    assert complete(script, "bayesrep", "collect", "candidates", "--peo") == []
+    assert complete(script, "bayesrep", "collect", "read", "c", "--pa") == ["--pay"]
+    assert complete(script, "bayesrep", "collect", "candidates", "--pay") == []
 
 
 @pytest.mark.parametrize("shell", completion.SHELL_NAMES)
@@ -234,7 +234,7 @@ def test_every_command_is_completed(capsys, shell):
     assert cli.main(["completion", shell]) == 0
     said = capsys.readouterr().out
     assert all(word in said for name in cli.COMMANDS for word in name.split())
-    step = r"pilot' -l people" if shell == "fish" else r'"collect pilot"\)\n.*--people'
+    step = r"read' -l pay" if shell == "fish" else r'"collect read"\)\n.*--pay'
     assert re.search(step, said)
 
 

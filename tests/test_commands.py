@@ -181,6 +181,14 @@ def test_an_old_name_is_answered_by_the_new_one(capsys):
         assert (status, line.endswith(f"bayesrep {new}")) == (2, True)
 
 
+def test_a_name_that_is_gone_is_answered_by_the_way_now(capsys):
+    for gone, way in cli.GONE_NAMES.items():
+        status, (line,) = said(capsys, *gone.split(), "x")
+        assert (status, line) == (2, f"bayesrep: there is no {gone} any more; {way}")
+        for page in re.findall(r"docs/\S+\.md", way):
+            assert (Path(__file__).parents[1] / page).is_file()
+
+
 @pytest.mark.parametrize(
     ("words", "start", "told"),
     [

@@ -21,7 +21,6 @@ from refusals import check, refusal, refused
 import bayesrep
 from bayesrep import atomic, cli
 from bayesrep.atomic import PLACED_FILES, replaced_file, replaced_folder, writing_to
-from bayesrep.collect.simulated_workers import write_pilot
 from bayesrep.commands import output
 from bayesrep.commands.output import open_streams, write_csv
 from bayesrep.errors import BayesrepError
@@ -534,7 +533,6 @@ def test_what_is_read_is_never_replaced(tmp_path, monkeypatch, words):
         "import tables study/answers.csv study/right.csv --reference a --replication b --out study",
         "collect contains study/ask.csv --images v1=study/v1 --out study",
         "collect contains ask.csv --images v1=study/v1 --out study/v1",
-        "collect pilot tasks --out tasks",
         "papers report engstrom2020 study/answers.csv --out study",
     ],
 )
@@ -544,7 +542,6 @@ def test_a_folder_that_holds_what_is_read_is_never_replaced(tmp_path, monkeypatc
         place = Path("study", name)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.touch()
-    Path("tasks").mkdir()
     Path("paper.nc").touch()
     Path("ask.csv").touch()
     check(refusal([*words.split(), "--force"]), "output-holds-input")
@@ -554,7 +551,6 @@ def test_a_folder_that_holds_what_is_read_is_never_replaced(tmp_path, monkeypatc
 def test_a_folder_with_files_of_others_is_never_replaced(tmp_path):
     written = {
         "study": lambda place: SMALL.write(place, force=True),
-        "said": lambda place: write_pilot(place, [{"answers": []}]),
         "paper": lambda place: write_paper("engstrom2020", None, (), place, options={}),
     }
     for name, write in written.items():

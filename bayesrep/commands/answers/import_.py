@@ -20,19 +20,12 @@ def named_file(text: str) -> tuple[str, Path]:
     return normalize_name(name), Path(file)
 
 
-def source_name(text: str) -> str:
-    """The name of a source; those that had a reader once are told what takes its place."""
-    if text in ("doccano", "argilla", "prodigy"):
-        raise ArgumentTypeError(f"for {text}, save the export as a table: docs/how-to/own-data.md")
-    return text
-
-
 def add(parser: ArgumentParser) -> None:
     from bayesrep.sources.raw_answers import MAYBE_RULES, RAW_SOURCES
 
     option = parser.add_argument
     sources = tuple(RAW_SOURCES)
-    option("source", choices=sources, type=source_name, metavar="SOURCE", help=", ".join(sources))
+    option("source", choices=sources, metavar="SOURCE", help=", ".join(sources))
     option("files", type=named_file, nargs="+", metavar="NAME=FILE", help="data set and its file")
     option("--out", type=Path, required=True, metavar="FILE", help="CSV or Parquet")
     option("--image", metavar="COLUMN", help="of the image; a * stands for the images of a grid")
