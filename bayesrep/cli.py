@@ -149,6 +149,10 @@ MOVED_COMMANDS: Mapping[str, str] = {
 """Present names of commands that had no group before."""
 GONE_NAMES: Mapping[str, str] = {
     "import sql": "let the database count, and import its table (docs/how-to/own-data.md)",
+    **{
+        f"predict {name}": "use predict_from_logits in Python (docs/predict.md)"
+        for name in ("--calibrate-on", "--ensembles")
+    },
     "collect pilot": "answer some tasks on the offline page (docs/how-to/collect.md)",
     **{
         f"answers import {name}": "save the export as a table (docs/how-to/own-data.md)"
