@@ -160,7 +160,7 @@ GONE_NAMES: Mapping[str, str] = {
     },
 }
 """Sources, steps and options that are gone, as they were typed, with the way now."""
-TEXT_FORMATS = ("text", "markdown", "latex")
+TEXT_FORMATS = ("text", "markdown")
 NOTHING_KEPT_TEXT = "nothing was written"
 
 

@@ -52,7 +52,7 @@ def _options_of(command: str) -> Options:
     parser = ArgumentParser(add_help=False, conflict_handler="resolve")
     parser.add_argument("--help")
     parser.add_argument("--json")
-    parser.add_argument("--format", choices=("text", "markdown", "latex"))
+    parser.add_argument("--format", choices=("text", "markdown"))
     import_command(command).add(parser)
     options: dict[str, list[str]] = {}
     for action in parser._actions:  # pyright: ignore[reportPrivateUsage]

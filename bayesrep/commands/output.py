@@ -194,7 +194,7 @@ def say(message: str, program: str = "bayesrep") -> None:
 
 
 def write_as(form: str) -> None:
-    """Print what this command says as text, Markdown or LaTeX."""
+    """Print what this command says as text or Markdown."""
     if form != "text":
         from bayesrep.report.table_format import TEXT_FORMAT, WRITTEN_TABLES
 
