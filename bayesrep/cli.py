@@ -85,7 +85,6 @@ GROUPS: Mapping[str, CommandGroup] = {
             "plan": "how many images, answers and workers a replication takes, and what they cost",
             "candidates": "labels to ask about: what classifiers take each image for, and its own",
             "contains": "grids of images: which of them show this?",
-            "pilot": "simulated workers answer, to try everything before a cent is spent",
             "read": "answers back, of Label Studio, Mechanical Turk or the offline page",
             "labels": "the labels of each image that are worth a closer look",
             "classify": "one image at a time: which objects, and which is the main one?",
@@ -148,14 +147,27 @@ MOVED_COMMANDS: Mapping[str, str] = {
     "mixtures": "models mixtures",
 }
 """Present names of commands that had no group before."""
-TEXT_FORMATS = ("text", "markdown", "latex")
+GONE_NAMES: Mapping[str, str] = {
+    "import sql": "let the database count, and import its table (docs/how-to/own-data.md)",
+    **{
+        f"predict {name}": "use predict_from_logits in Python (docs/predict.md)"
+        for name in ("--calibrate-on", "--ensembles")
+    },
+    "collect pilot": "answer some tasks on the offline page (docs/how-to/collect.md)",
+    **{
+        f"answers import {name}": "save the export as a table (docs/how-to/own-data.md)"
+        for name in ("doccano", "argilla", "prodigy")
+    },
+}
+"""Sources, steps and options that are gone, as they were typed, with the way now."""
+TEXT_FORMATS = ("text", "markdown")
 NOTHING_KEPT_TEXT = "nothing was written"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command."""
     words = sys.argv[1:] if argv is None else argv
-    if refused := _refuse_name(words):
+    if refused := _refuse_gone(words) or _refuse_name(words):
         say(refused)
         return MISTAKE_STATUS
     try:
@@ -226,6 +238,17 @@ def _find_name(words: Sequence[str]) -> str:
     if first in GROUPS:
         return f"{first} {second}" if second in GROUPS[first].steps else first
     return first if first in COMMANDS and " " not in first else ""
+
+
+def _refuse_gone(words: Sequence[str]) -> str:
+    """Refuse what is gone, with the way now."""
+    for gone, way in GONE_NAMES.items():
+        *command, last = gone.split()
+        rest = words[len(command) :]
+        given = [each.split("=")[0] for each in rest] if last.startswith("--") else rest[:1]
+        if [*words[: len(command)]] == command and last in given:
+            return f"there is no {gone} any more; {way}"
+    return ""
 
 
 def _refuse_name(words: Sequence[str]) -> str:

@@ -20,7 +20,6 @@ sys.path.append(str(DOCS))  # for the files beside this one
 
 import execute  # noqa: E402
 import live  # noqa: E402
-import stated  # noqa: E402
 
 _HELP = re.compile(r"<!-- help:? ?([a-z ]*?) -->")
 _NAME = re.compile(r'(?<!">)<code>(bayesrep\.[\w.]+)</code>')  # not in a link already
@@ -91,8 +90,6 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             title = page.title if page.parent else markdown.partition("\n")[0].lstrip("# ")
             markdown = with_sentence(markdown, title, sentence)
     markdown = markdown.replace("<!-- changelog -->", changelog() if "changelog" in place else "")
-    if place == "reference/json.md":
-        markdown = markdown.replace("<!-- json -->", stated.tables())
     if place == "reference/errors.md":
         markdown = markdown.replace("<!-- rules -->", rules_of_refusals())
     return _HELP.sub(lambda found: f"```text\n{help_text(found[1])}\n```", markdown)
@@ -105,9 +102,8 @@ def on_page_content(html: str, **_: Any) -> str:  # MkDocs names it
 
 
 def on_post_build(config: Any, **_: Any) -> None:
-    """Write what is no page: the tutorial as a notebook, schemas, and the live report."""
+    """Write what is no page: the tutorial as a notebook, and the live report."""
     site = Path(config.site_dir)
-    stated.write_schemas(site / "schemas")
     execute.write_notebook(site / "tutorial-python.ipynb")
     if live.wanted():
         logging.getLogger("mkdocs").info("Fitting the study of the live report")

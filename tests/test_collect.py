@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import check, refusal, refused
+from simulated_workers import Respondents, answer, write_answers
 
 from bayesrep import StudyError
 from bayesrep.cli import main
@@ -25,7 +26,6 @@ from bayesrep.collect import (
 )
 from bayesrep.collect.image_folders import find_pictures, labelled_images
 from bayesrep.collect.responses import count_selections
-from bayesrep.collect.simulated_workers import Respondents, answer, write_pilot
 from bayesrep.errors import OptionError
 from bayesrep.sources.assignments import ASSIGNMENT_SCHEMA, read_assignments
 from bayesrep.studies.predictions import Predictions
@@ -286,7 +286,7 @@ def test_a_damaged_collection_is_refused(written, file, rule):
 
 
 def said(collection, people=None):
-    """What the pilot's people answer, as assignments."""
+    """What simulated people answer, as assignments."""
     rows = [
         {"worker": each["worker"], "pay": None, "rejected": False, "file": "f.json", "main": None}
         | one
@@ -408,7 +408,7 @@ def test_progress_knows_time_money_and_controls():
 
 def test_the_pages_file_is_read(tmp_path):
     collection = contains(GridDesign(4, 2))
-    write_pilot(tmp_path / "said", answer(collection))
+    write_answers(tmp_path / "said", collection)
     files = sorted((tmp_path / "said").iterdir())
     table = read_assignments(files)
     expected = said(collection).drop("file")
@@ -654,7 +654,7 @@ def test_from_folders_to_answers(pictures, capsys):
     )  # fmt: skip
     assert (status, err) == (0, "")
     assert "20 tasks about 48 images, to be done 40 times in all." in out
-    assert run(capsys, "collect", "pilot", here / "col", "--out", here / "said")[0] == 0
+    write_answers(here / "said", read_collection(here / "col"))
     status, out, err = run(
         capsys, "collect", "read", here / "col", here / "said", "--out", here / "a.csv",
         "--rules", "tsipras2020,controls", "--own", "--counts", here / "c.csv", "--pay", 0.2,
@@ -662,9 +662,9 @@ def test_from_folders_to_answers(pictures, capsys):
     assert (status, err) == (0, "")
     assert "40 of 40 assignments are done (100.0 %)" in out
     assert "8.00 paid" in out
-    assert "pilot 1" not in out
+    assert "worker 1" not in out
     answers, counts = pl.read_csv(here / "a.csv"), pl.read_csv(here / "c.csv")
-    assert not answers["worker"].str.starts_with("pilot").any()
+    assert not answers["worker"].str.starts_with("worker").any()
     assert set(answers["dataset"]) == {"v1", "v2"}
     assert counts["shown"].sum() == len(answers)
     assert len(counts) == 48
@@ -687,7 +687,7 @@ def test_answers_are_the_same_with_and_without_rules(pictures, capsys):
     here = pictures
     words = ("--images", f"v1={here / 'v1'}", "--controls", here / "known", "--out", here / "col")
     assert run(capsys, "collect", "contains", *words, "--size", 20)[0] == 0
-    assert run(capsys, "collect", "pilot", here / "col", "--out", here / "said")[0] == 0
+    write_answers(here / "said", read_collection(here / "col"))
     for name, rules in (("a.parquet", ()), ("b.parquet", ("--rules", "repeats"))):
         words = ("--out", here / name, "--keep-workers", *rules)
         assert run(capsys, "collect", "read", here / "col", here / "said", *words)[0] == 0
@@ -722,10 +722,6 @@ def test_answers_are_the_same_with_and_without_rules(pictures, capsys):
         (
             ("objects", "nowhere.csv", "--out", "a.csv"),
             ("file-unreadable", {"path": "nowhere.csv"}),
-        ),
-        (
-            ("pilot", "nowhere", "--out", "new"),
-            ("file-unreadable", {"path": "nowhere/collection.json"}),
         ),
         (("candidates", "nowhere", "--out", "a.csv"), ("study-path-missing", {"path": "nowhere"})),
     ],

@@ -13,10 +13,11 @@ from refusals import check, refusal, refused
 from scipy.integrate import quad
 from scipy.special import gammaln
 from scipy.stats import gamma
+from simulated_workers import write_answers
 
 from bayesrep import StudyError
 from bayesrep.cli import main
-from bayesrep.collect import aggregate, shortlist, wordnet
+from bayesrep.collect import aggregate, read_collection, shortlist, wordnet
 from bayesrep.collect.image_outcomes import with_clear
 from bayesrep.collect.object_consensus import (
     keep_sane,
@@ -351,7 +352,7 @@ def test_from_counts_to_objects_as_it_is_typed(tmp_path, capsys):
     assert "selected by anybody, far from the own label" in out
     status, out, err = run("collect", "classify", tmp_path / "l.csv", "--out", tmp_path / "col")
     assert (status, err) == (0, "")
-    assert run("collect", "pilot", tmp_path / "col", "--out", tmp_path / "said")[0] == 0
+    write_answers(tmp_path / "said", read_collection(tmp_path / "col"))
     out_file = tmp_path / "a.csv"
     assert run("collect", "read", tmp_path / "col", tmp_path / "said", "--out", out_file)[0] == 0
     status, out, err = run("collect", "objects", out_file, "--out", tmp_path / "o.csv")

@@ -29,8 +29,7 @@ from bayesrep.models import MODELS
 from bayesrep.report.demo import run_demo
 from bayesrep.report.figure_catalogue import PAPER_TITLES
 from bayesrep.report.sections import gather
-from bayesrep.sources import READERS, STATEMENTS, raw_answers
-from bayesrep.sources.sql import SQL_DIALECTS
+from bayesrep.sources import READERS, raw_answers
 from bayesrep.studies.populations import PROCESS_OF_NAME
 from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME
@@ -61,8 +60,7 @@ WORDS = {
     ("fit", "method"): choices.list_methods(),
     ("run", "method"): choices.list_methods(),
     ("simulate", "process"): tuple(PROCESS_OF_NAME),
-    ("import", "source"): (*READERS, *STATEMENTS),
-    ("import", "dialect"): tuple(SQL_DIALECTS),
+    ("import", "source"): tuple(READERS),
     ("import", "key"): get_args(Key),
     ("import", "words"): tuple(VOCABULARY_OF_NAME),
     ("predict", "precision"): get_args(Precision),
@@ -166,7 +164,7 @@ def test_every_module_is_a_command():
     room = Path(commands.__file__).parent
     files = [path.relative_to(room).with_suffix("") for path in room.rglob("*.py")]
     held = {" ".join(path.parts).rstrip("_") for path in files if path.name != "__init__"}
-    assert held - {"options", "output", "shapes", "collect questions"} == set(COMMANDS)
+    assert held - {"options", "output", "collect questions"} == set(COMMANDS)
 
 
 def test_few_commands_and_groups():
@@ -181,6 +179,14 @@ def test_an_old_name_is_answered_by_the_new_one(capsys):
     for old, new in MOVED_COMMANDS.items():
         status, (line,) = said(capsys, old, "x", "--out", "y")
         assert (status, line.endswith(f"bayesrep {new}")) == (2, True)
+
+
+def test_a_name_that_is_gone_is_answered_by_the_way_now(capsys):
+    for gone, way in cli.GONE_NAMES.items():
+        status, (line,) = said(capsys, *gone.split(), "x")
+        assert (status, line) == (2, f"bayesrep: there is no {gone} any more; {way}")
+        for page in re.findall(r"docs/\S+\.md", way):
+            assert (Path(__file__).parents[1] / page).is_file()
 
 
 @pytest.mark.parametrize(
@@ -218,7 +224,7 @@ def test_every_command_takes_its_example():
 def test_every_source_has_a_help_of_its_own(capsys):
     """Its options and no others, and one whole command that the parser takes."""
     wrong = {}
-    for source in (*READERS, *STATEMENTS):
+    for source in READERS:
         assert cli.main(["import", source, "--help"]) == 0
         said = capsys.readouterr().out
         line = said.splitlines()[-1]
@@ -231,8 +237,7 @@ def test_every_source_has_a_help_of_its_own(capsys):
             "its source": parsed.source == source,
             "--candidates": ("--candidates" in said) == (source == "tables"),
             "--solvers": ("--solvers" in said) == (source == "evals"),
-            "--out": ("--out" in said) == (source != "sql"),
-            "of sql": "none of sql" not in said,
+            "--out": "--out" in said,
         }
         if broken := [what for what, holds in kept.items() if not holds]:
             wrong[source] = broken
@@ -262,7 +267,7 @@ json.dump([sorted(before | group), sorted(after), light, sorted(sys.modules)], s
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     before, after, light, modules = json.loads(said.stdout)
     assert before == []
-    names = ("collect", "collect.read", "fit", "options", "output", "shapes")
+    names = ("collect", "collect.read", "fit", "options", "output")
     shared = [f"bayesrep.commands.{name}" for name in names]
     assert after == shared
     assert light

@@ -569,11 +569,6 @@ def test_the_site_says_what_the_docstrings_and_commands_say(site: Path):
         assert "doc-symbol-module" not in page.read_text(encoding="utf-8"), page.name
     commands = (site / "reference" / "command-line.html").read_text(encoding="utf-8")
     assert "usage: bayesrep fit" in commands
-    stated = (site / "reference" / "json.html").read_text(encoding="utf-8")
-    linked = re.findall(r'href="\.\./(schemas/[\w-]+\.json)"', stated)
-    assert "schemas/collect-read.json" in linked
-    for file in linked:
-        assert json.loads((site / file).read_text(encoding="utf-8"))["title"].endswith(" --json")
     inference_page = (site / "reference" / "inference.html").read_text(encoding="utf-8")
     assert 'id="bayesrep.fit"' in inference_page
     assert 'id="bayesrep.report"' in (site / "reference" / "figures.html").read_text("utf-8")

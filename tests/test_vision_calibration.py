@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
-from refusals import refusal, refused
+from refusals import refused
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from small_networks import paint, save_weights
@@ -133,6 +133,3 @@ def test_a_calibration_on_what_is_another_networks(tmp_path, place):
     with refused(PredictionError, "calibration-of-another-network", facts):
         options = {**given, "calibrate_on": other.parent}
         quietly(predict_from_logits, logits / "v2", "v2", tmp_path / "t", **options)
-    command = ["predict", "--images", place / "images", "--calibrate-on", logits / "v1"]
-    violation = refusal([*command, "--dataset", "a", "--study", tmp_path, "--classifiers", "x"])
-    assert violation.rule == "predict-option-without-use"

@@ -7,12 +7,11 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
-from refusals import refusal, refused
+from refusals import refused
 from scipy.special import softmax
 from small_networks import paint, save_weights
 
 import bayesrep
-from bayesrep.cli import main
 from bayesrep.errors import PredictionError, PredictionWarning
 from bayesrep.studies import layout
 from bayesrep.studies.imagenet import synsets
@@ -213,19 +212,3 @@ def test_an_ensemble_of_other_networks_does_not_go_on_with_its_answers(tmp_path,
     found = rows_of(tmp_path / "s", "e").select("^probability_.$").to_numpy()
     expected = -np.sort(-mean_of_softmax(kept, NAMES[:2]), axis=1)[:, :5]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
-
-
-def test_ensembles_on_the_command_line(capsys, tmp_path, kept):
-    command = ["predict", "--from-logits", kept, "--dataset", "v1", "--study", tmp_path / "s"]
-    given = ["--ensembles", f"two={NAMES[0]},{NAMES[1]}", f"three={','.join(NAMES)}"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)
-        assert main([*map(str, command), *given]) == 0
-    assert "three" in capsys.readouterr().out
-    assert (tmp_path / "s" / layout.prediction_file("v1", "two")).exists()
-    violation = refusal([*command, *given, "--ensembles", f"two={','.join(NAMES)}"])
-    assert violation.rule == "ensemble-twice"
-    images = ["predict", "--images", tmp_path, "--dataset", "a", "--study", tmp_path]
-    violation = refusal([*images, "--classifiers", NAMES[0], *given])
-    assert violation.rule == "predict-option-without-use"
-    assert violation.facts["options"] == "--ensembles"

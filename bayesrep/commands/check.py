@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import bayesrep
 from bayesrep import process
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, by_role
 from bayesrep.commands.output import LeftOut, emit, finding
 from bayesrep.errors import OptionError, StudyError, plain_text
@@ -138,42 +137,3 @@ def _of_answers(path: Path) -> _Told:
     ]
     lines.append(f"No counts of {words.annotators} yet: enough for match, multilabel and compare.")
     return "\n".join(lines), {}, contents.left_out
-
-
-_BROKEN_RULES = shapes.list_of(shapes.text(), "a sentence for every rule that is broken")
-
-FORMS: shapes.Forms = {
-    "of a study": {
-        "study": shapes.file("what was checked"),
-        "broken": _BROKEN_RULES,
-        "frequencies": shapes.conditional_name(
-            "where no rule is broken and there are counts",
-            shapes.rows(
-                {
-                    "dataset": shapes.text("its role"),
-                    "images": shapes.count(),
-                    "mean": shapes.fraction("selection frequency over images"),
-                    **shapes.NULLABLE_ENDS,
-                    "standard_error": shapes.nullable(shapes.fraction()),
-                }
-            ),
-        ),
-        "finite_sample": shapes.conditional_name(
-            "likewise",
-            shapes.rows(
-                {
-                    "classifier": shapes.nullable(shapes.text("null: the mean over classifiers")),
-                    "accuracy": shapes.fraction("on the replication"),
-                    "standard_error": shapes.nullable(shapes.fraction("of the term, over images")),
-                    **shapes.NULLABLE_ENDS,
-                },
-                "what the replication's finite size adds to gaps",
-            ),
-        ),
-        **shapes.LEFT_OUT_FIELD,
-    },
-    "of tables": {
-        "files": shapes.list_of(shapes.file(), "what was checked"),
-        "broken": _BROKEN_RULES,
-    },
-}

@@ -7,7 +7,7 @@ no command, option or choice, it is a file.
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 
-from bayesrep.commands import import_command, shapes
+from bayesrep.commands import import_command
 from bayesrep.commands.output import emit
 
 EXAMPLE = "bash > bayesrep.bash"
@@ -52,7 +52,7 @@ def _options_of(command: str) -> Options:
     parser = ArgumentParser(add_help=False, conflict_handler="resolve")
     parser.add_argument("--help")
     parser.add_argument("--json")
-    parser.add_argument("--format", choices=("text", "markdown", "latex"))
+    parser.add_argument("--format", choices=("text", "markdown"))
     import_command(command).add(parser)
     options: dict[str, list[str]] = {}
     for action in parser._actions:  # pyright: ignore[reportPrivateUsage]
@@ -125,8 +125,3 @@ def _fish(commands: Mapping[str, Options]) -> str:
             elif words:
                 lines.append(f"{prefix}{choices}")
     return "\n".join(lines)
-
-
-FORMS: shapes.Forms = {
-    "": {"shell": shapes.text(), "script": shapes.text("to be run by the shell")}
-}

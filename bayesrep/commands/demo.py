@@ -4,7 +4,6 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from bayesrep import process
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, given_options
 from bayesrep.commands.output import emit, progress_line
 
@@ -36,33 +35,3 @@ def run(arguments: Namespace) -> int:
             f"Next: {process.command('summarize', *(arguments.out / n for n in FITTED_FILES))}"
         )
     return emit(arguments, text, demo_facts(demo))
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "study": shapes.thing(
-            {
-                "name": shapes.text(),
-                "simulated": {"type": "object", "description": "the options of `simulate`"},
-            }
-        ),
-        "methods": shapes.rows(
-            {
-                "method": shapes.text("`truth` is the last"),
-                "mean_gap": shapes.fraction("bias-corrected, over classifiers"),
-                "mean_error": shapes.nullable(shapes.fraction("of that gap")),
-                "share_explained": shapes.nullable(shapes.fraction("of the drop, by selection")),
-                "coverage": shapes.nullable(
-                    shapes.probability("of the classifiers' 95 % intervals")
-                ),
-                **shapes.NULLABLE_ENDS,
-            }
-        ),
-        "fitted_by": shapes.word("laplace", "nuts", description="what made the draws"),
-        "max_rhat": shapes.nullable(shapes.number("of chains; null of weighted draws")),
-        "min_ess_bulk": shapes.number(),
-        "min_ess_tail": shapes.number(),
-        "verdict": shapes.text("on convergence, as a sentence"),
-        "versions": shapes.by_name(shapes.text(), "by package"),
-    }
-}

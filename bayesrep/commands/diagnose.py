@@ -4,7 +4,6 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 import bayesrep
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, read_draws
 from bayesrep.commands.output import emit, finding
 from bayesrep.studies.vocabulary import words_of
@@ -43,58 +42,3 @@ def run(arguments: Namespace) -> int:
     if diagnosis.trust == "no":
         return finding(f"{arguments.posterior}: do not trust this fit")
     return 0
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "trust": shapes.TRUST_FIELD,
-        "assumption": shapes.text("what every answer rests on and no check can see"),
-        "sentences": shapes.list_of(shapes.text(), "what is not as it should be, the worst first"),
-        "checks": shapes.CHECK_ROWS,
-        "predictions": shapes.nullable(
-            shapes.rows(
-                {
-                    "kind": shapes.word("counts", "answers"),
-                    "name": shapes.text("data set or classifier"),
-                    "discrepancy": shapes.nullable(shapes.number("posterior mean of X²")),
-                    "bins": shapes.nullable(shapes.count()),
-                    "p": shapes.nullable(
-                        shapes.probability("nearly uniform where the model holds")
-                    ),
-                    "p_adjusted": shapes.nullable(shapes.probability("for all rows of the kind")),
-                    "worst_cell": shapes.nullable(shapes.text()),
-                    "observed": shapes.nullable(
-                        shapes.number("images there, or the share of right answers")
-                    ),
-                    "expected": shapes.nullable(shapes.number("likewise")),
-                    "effect": shapes.nullable(
-                        shapes.fraction("of the misfit, weighed as an accuracy")
-                    ),
-                    "unfilled": shapes.nullable(
-                        shapes.fraction("images expected at counts that none has")
-                    ),
-                },
-                "replicated data; null where the posterior holds none",
-            )
-        ),
-        "sensitivity": shapes.nullable(
-            shapes.rows(
-                {
-                    "quantity": shapes.text("(mean gap), then classifiers"),
-                    "prior": shapes.nullable(shapes.number("index of sensitivity to it")),
-                    "likelihood": shapes.nullable(shapes.number("likewise")),
-                    "noise": shapes.nullable(shapes.number("of prior")),
-                    "shift": shapes.nullable(
-                        shapes.number("of the mean for twice the prior's power, in posterior sd")
-                    ),
-                    "shift_se": shapes.nullable(shapes.number()),
-                    "sd": shapes.nullable(shapes.fraction("of the posterior")),
-                    "reading": shapes.text(),
-                },
-                "what the prior moves; null where the posterior does not hold it",
-            )
-        ),
-        "dependence": shapes.DEPENDENCE_FIELD,
-        **shapes.LEFT_OUT_FIELD,
-    }
-}

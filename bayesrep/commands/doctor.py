@@ -4,7 +4,6 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from pathlib import Path
 
-from bayesrep.commands import shapes
 from bayesrep.commands.output import DONE_STATUS, emit, finding
 
 EXAMPLE = "my-study"
@@ -43,19 +42,3 @@ def run(arguments: Namespace) -> int:
         "these data do not tell a drop from one version to the other apart from a difference "
         "between the versions"
     )
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "is": shapes.text("what the data are"),
-        "supported": shapes.flag("whether a drop can be told from a difference of the versions"),
-        "allows": shapes.rows(
-            {
-                "what": shapes.text("that may be wanted of the data"),
-                "state": shapes.word("yes", "with care", "no", description="whether it can be had"),
-                "because": shapes.text("what there is"),
-                "missing": shapes.text("what it would take; empty where nothing is missing"),
-            }
-        ),
-    }
-}

@@ -5,7 +5,6 @@ from typing import Any, get_args
 
 import bayesrep
 from bayesrep.choices import BootstrapInterval
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_length, add_shared, given_options, keep_compiled, length
 from bayesrep.commands.output import emit_table, new_table
 from bayesrep.studies.vocabulary import words_of
@@ -57,13 +56,3 @@ def run(arguments: Namespace) -> int:
     )
     facts = {"gaps": gaps.to_dicts(), "matching": matching_facts(analyses)}
     return emit_table(arguments, table, text, facts, study.left_out)
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "rows": shapes.rows(shapes.ACCURACY_FIELDS),
-        "gaps": shapes.GAP_ROWS,
-        "matching": shapes.MATCHING_ROWS,
-        **shapes.LEFT_OUT_FIELD,
-    }
-}

@@ -4,7 +4,6 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_datasets, add_shared, keep_compiled, setting
 from bayesrep.commands.output import emit, new_file, report_missing_arguments, say
 
@@ -159,28 +158,3 @@ def files_given(arguments: Namespace) -> set[str]:
     names = ("labels", "humans", "objects", "counts", "classes", "images")
     option_names = {f"--{name}" for name in names if getattr(arguments, name)}
     return option_names | ({"posterior"} if getattr(arguments, "posterior", None) else set())
-
-
-FIGURE_FIELDS = {
-    "name": shapes.nullable(shapes.text("by which `figure` draws it")),
-    "number": shapes.text("in the paper"),
-    "shows": shapes.text(),
-    "why_not": shapes.nullable(shapes.text("why it is not drawn")),
-}
-FORMS: shapes.Forms = {
-    "": {"figure": shapes.text("its name"), "out": shapes.OUT_FILE, **shapes.LEFT_OUT_FIELD},
-    "with `--list`": {
-        "figures": shapes.rows(
-            {
-                **FIGURE_FIELDS,
-                "number": shapes.nullable(FIGURE_FIELDS["number"]),
-                "paper": shapes.nullable(shapes.text("null of our own")),
-                "needs": shapes.list_of(shapes.text(), "of a study and of options"),
-                "lacks": shapes.conditional_name(
-                    "with a study",
-                    shapes.nullable(shapes.list_of(shapes.text(), "what is not there of that")),
-                ),
-            }
-        )
-    },
-}

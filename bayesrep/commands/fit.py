@@ -9,7 +9,6 @@ from typing import Any, get_args
 import bayesrep
 from bayesrep import process
 from bayesrep.choices import Feedback, list_methods, makes_chains
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, given_options, import_in_thread, setting
 from bayesrep.commands.output import describe_kept_work, emit, finding, new_file, say
 from bayesrep.errors import quote_word
@@ -155,15 +154,3 @@ def _answer(study: "bayesrep.Study", tree: Any) -> str:
 
 def describe_kept(arguments: Namespace) -> str:
     return describe_kept_work(arguments.checkpoint)
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "out": shapes.OUT_FILE,
-        "converged": shapes.flag(),
-        "verdict": shapes.text("on convergence, as a sentence"),
-        **shapes.FIT_REMARKS,
-        "seconds": shapes.by_name(shapes.seconds(), "by stage"),
-        **shapes.LEFT_OUT_FIELD,
-    }
-}

@@ -3,7 +3,6 @@
 from argparse import ArgumentParser, Namespace
 
 import bayesrep
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, read_fitted
 from bayesrep.commands.output import emit_table
 from bayesrep.studies.vocabulary import words_of
@@ -25,26 +24,3 @@ def run(arguments: Namespace) -> int:
     return emit_table(
         arguments, table, images_table(table, words_of(study)), left_out=study.left_out
     )
-
-
-FORMS: shapes.Forms = {
-    "": shapes.table(
-        {
-            "dataset": shapes.text(),
-            "image": shapes.text(),
-            "label": shapes.conditional_name(
-                "where there are labels", shapes.nullable(shapes.text())
-            ),
-            "selected": shapes.count(),
-            "shown": shapes.count(),
-            "right": shapes.fraction("classifiers that are"),
-            "expected": shapes.fraction("the same, of images with its counts"),
-            "selection_frequency": shapes.fraction("posterior mean"),
-            "selection_frequency_sd": shapes.fraction("posterior standard deviation"),
-            **{
-                name: shapes.number("0: average for its counts, 1: a standard deviation harder")
-                for name in ("difficulty", "difficulty_sd")
-            },
-        }
-    )
-}

@@ -1,7 +1,4 @@
-"""`bayesrep import`: published data or tables become a study, or what one needs.
-
-The source sql has no files: it prints the statement that a database is to be asked.
-"""
+"""`bayesrep import`: published data or tables become a study, or what one needs."""
 
 from argparse import (
     SUPPRESS,
@@ -20,28 +17,22 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from bayesrep import process
 from bayesrep.choices import Key
-from bayesrep.commands import shapes
 from bayesrep.commands.options import SHARED_ARGUMENTS, add_shared, by_role, names, seed
 from bayesrep.commands.output import emit, new_folder
 from bayesrep.errors import OptionError, listing, plain_text
-from bayesrep.sources import READERS, STATEMENTS  # the parser asks for them
-from bayesrep.sources.sql import SQL_DIALECTS
+from bayesrep.sources import READERS  # the parser asks for them
 from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, named_words, vocabulary_of, words_of
 
 if TYPE_CHECKING:
     from bayesrep.studies.draft import StudyContents
 
 EXAMPLE = "tables counts.csv predictions.csv --reference v1 --replication v2 --out my-study"
-SOURCE_READERS = {**READERS, **STATEMENTS}
 # Each of some readers.
 SOURCE_OPTIONS = ("reference", "replication", "candidates", "further", "name", "seed", "version")
 OF_LOGS = ("metric", "filter", "scorer", "judges", "solvers", "counts", "threshold", "key")
 MAX_CLASSIFIER_NAMES = 10  # of classifiers that are all named
 COLUMN_OPTIONS = ("item", "model", "score", "dataset")
 FLAG_OPTIONS = ("repeats", "common")
-STATEMENT_OPTIONS = ("dialect", "annotations", "predictions")
-# Each of every reader: what is read, and how it is written.
-FRAME_OPTIONS = ("files", "out", "force", "keep_workers", "selection")
 
 
 def add(parser: ArgumentParser) -> None:
@@ -49,8 +40,8 @@ def add(parser: ArgumentParser) -> None:
         "-h", "--help", action=_Help, help="show this help message, or the named source's, and exit"
     )
     more = "bayesrep import SOURCE --help says what each source is and takes."
-    parser.epilog = f"{_list_examples(*SOURCE_READERS)}\n\n{more}"
-    sources = tuple(SOURCE_READERS)
+    parser.epilog = f"{_list_examples(*READERS)}\n\n{more}"
+    sources = tuple(READERS)
     parser.add_argument("source", choices=sources, metavar="SOURCE", help=", ".join(sources))
     _add_options(parser, None)
 
@@ -72,7 +63,7 @@ def _parser_of(source: str) -> ArgumentParser:
     """Build the parser that explains one source: its own options only."""
     parser = ArgumentParser(
         prog=f"bayesrep import {source}",
-        description=fill(SOURCE_READERS[source].text, max(get_terminal_size().columns - 2, 40)),
+        description=fill(READERS[source].text, max(get_terminal_size().columns - 2, 40)),
         epilog=_list_examples(source),
         formatter_class=RawDescriptionHelpFormatter,
     )
@@ -82,14 +73,12 @@ def _parser_of(source: str) -> ArgumentParser:
 
 def _list_examples(*sources: str) -> str:
     """An example of each source, as the help ends with them."""
-    lines = [f"  bayesrep import {each} {SOURCE_READERS[each].example}" for each in sources]
+    lines = [f"  bayesrep import {each} {READERS[each].example}" for each in sources]
     return "\n".join([f"example{'s' if len(sources) > 1 else ''}:", *lines])
 
 
 def _options_of(source: str) -> set[str]:
     """The options that a source takes."""
-    if source in STATEMENTS:
-        return set(signature(STATEMENTS[source].state).parameters)
     reader = READERS[source]
     option_names = {name.replace("_", "-") for name in signature(reader.read).parameters}
     option_names |= {"files", "out", "words"}
@@ -107,13 +96,11 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
 
         return option
 
-    of_some = "what to read (nothing for sql)" if source is None else "what to read"
     option = adding(parser.add_argument)
-    option("files", type=Path, nargs="*", metavar="FILE", help=of_some)
+    option("files", type=Path, nargs="*", metavar="FILE", help="what to read")
     _add_own(option)
     _add_logs(adding(parser.add_argument_group("logs of evaluations (evals)").add_argument))
-    if option_names is None or "files" in option_names:
-        add_shared(parser, "--no-progress", "--force")
+    add_shared(parser, "--no-progress", "--force")
 
 
 def _add_own(option: Callable[..., None]) -> None:
@@ -123,7 +110,7 @@ def _add_own(option: Callable[..., None]) -> None:
         "--out",
         type=Path,
         metavar="STUDY",
-        help="folder to write (sql prints; evals without it lists what the logs hold)",
+        help="folder to write (evals without it lists what the logs hold)",
     )
     option("--reference", help="name of the reference data set")
     option("--replication", help="name of the replication data set")
@@ -152,13 +139,6 @@ def _add_own(option: Callable[..., None]) -> None:
         action="store_true",
         help="keep workers' names, instead of codes that cannot be undone (tables)",
     )
-    option(
-        "--dialect",
-        choices=tuple(SQL_DIALECTS),
-        help="print the one statement whose result is a study (sql)",
-    )
-    for table in ("annotations", "predictions"):
-        option(f"--{table}", metavar="TABLE", help=f"the database's name of it (sql; {table})")
 
 
 def _add_logs(option: Callable[..., None]) -> None:
@@ -220,8 +200,6 @@ def run(arguments: Namespace) -> int:
     from bayesrep.sources.importing import refuse_unknown_options
 
     source, options = arguments.source, _given_options(arguments)
-    if source in STATEMENTS:
-        return _print_statement(arguments, STATEMENTS[source].state, options)
     # Without --out, logs are only surveyed: users see what they hold before naming data sets.
     reader = READERS[source]
     survey = reader.survey if arguments.out is None else None
@@ -274,7 +252,7 @@ def _written_options(options: Mapping[str, Any]) -> Iterator[str]:
 
 def _given_options(arguments: Namespace) -> dict[str, Any]:
     """The options of sources that are given, by name."""
-    names = (*SOURCE_OPTIONS, *OF_LOGS, *COLUMN_OPTIONS, *FLAG_OPTIONS, *STATEMENT_OPTIONS)
+    names = (*SOURCE_OPTIONS, *OF_LOGS, *COLUMN_OPTIONS, *FLAG_OPTIONS)
     options: dict[str, Any] = {name: getattr(arguments, name) for name in names}
     options["group"] = dict(arguments.group) if arguments.group else None
     options["further"] = by_role(arguments.further)
@@ -310,20 +288,6 @@ def _selections(texts: Sequence[str]) -> dict[str, Any]:
         path = Path(rule)
         rules[name] = read_selection(path) if path.suffix in (".csv", ".parquet") else rule
     return rules
-
-
-def _print_statement(
-    arguments: Namespace, state: Callable[..., str], options: Mapping[str, Any]
-) -> int:
-    """Print the statement for a database."""
-    if arguments.dialect is None:
-        raise OptionError("sql-dialect-missing", choices=", ".join(SQL_DIALECTS))
-    # A statement is printed, nothing is written: options of files have no meaning here.
-    frame = [name for name in FRAME_OPTIONS if getattr(arguments, name)]
-    if foreign := [*frame, *(each for each in options if each not in signature(state).parameters)]:
-        raise OptionError("sql-takes-no-option", option=foreign[0])
-    text = state(**options)
-    return emit(arguments, text.rstrip("\n"), {"statement": text})
 
 
 def _print_survey(
@@ -399,29 +363,3 @@ def _without_predictions(contents: "StudyContents", out: Path) -> list[str]:
     options = ("--dataset", "NAME", "--images", "PATH", "--classifiers", "NAMES")
     following = process.command("predict", "--study", out, *options)
     return [counted, f"Written to {out}; predictions are wanted of {names}", f"Next: {following}"]
-
-
-FORMS: shapes.Forms = {
-    "": {
-        **shapes.STUDY_WRITTEN,
-        "notes": shapes.list_of(shapes.text(), "what was left out, counted or taken to be so"),
-    },
-    "of `evals`, without `--out`": {
-        "datasets": shapes.rows(
-            {
-                "dataset": shapes.text(),
-                "items": shapes.count("that any model has"),
-                "attempts": shapes.count("the most of a model at an item"),
-                **{
-                    name: shapes.list_of(shapes.text())
-                    for name in ("models", "metrics", "filters", "scorers")
-                },
-            },
-            "what the logs hold",
-        ),
-        "groups": shapes.by_name(
-            shapes.list_of(shapes.text()), "the tasks of groups that are known"
-        ),
-    },
-    "of `sql`": {"statement": shapes.text("to be asked of the database")},
-}

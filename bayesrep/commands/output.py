@@ -194,7 +194,7 @@ def say(message: str, program: str = "bayesrep") -> None:
 
 
 def write_as(form: str) -> None:
-    """Print what this command says as text, Markdown or LaTeX."""
+    """Print what this command says as text or Markdown."""
     if form != "text":
         from bayesrep.report.table_format import TEXT_FORMAT, WRITTEN_TABLES
 
@@ -269,7 +269,7 @@ def _output_text(arguments: Namespace, text: str, facts: Mapping[str, Any]) -> s
 
 
 def as_json(command: str, facts: Mapping[str, Any]) -> str:
-    """One object, which says of which command it is; its `FORMS` states what is in it.
+    """One object, which says of which command it is.
 
     What is not a number is null: JSON has neither NaN nor infinity.
     """

@@ -3,7 +3,6 @@
 from argparse import ArgumentParser, Namespace
 
 import bayesrep
-from bayesrep.commands import shapes
 from bayesrep.commands.options import (
     add_length,
     add_shared,
@@ -44,17 +43,3 @@ def run(arguments: Namespace) -> int:
     if len(study.classifiers) > 1:
         text += f"\n\n{pairs_sentence(table, words)}"
     return emit_table(arguments, table, text, left_out=study.left_out)
-
-
-FORMS: shapes.Forms = {
-    "": shapes.table(
-        {
-            "classifier": shapes.text(),
-            "other": shapes.text(),
-            "raw_difference": shapes.fraction("of replication accuracies"),
-            "difference": shapes.fraction("of adjusted accuracies, classifier less other"),
-            **shapes.ends(),
-            "probability": shapes.probability("that the classifier is better than the other"),
-        }
-    )
-}

@@ -2,13 +2,12 @@
 
 import warnings
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
 import bayesrep
 from bayesrep.choices import Kept, Precision
-from bayesrep.commands import shapes
 from bayesrep.commands.options import given_options, names
 from bayesrep.commands.output import (
     emit,
@@ -24,10 +23,10 @@ from bayesrep.errors import OptionError, PredictionWarning, listing
 EXAMPLE = "--images val/ --dataset v1 --study my-study --classifiers resnet50"
 
 _IMAGE_OPTIONS = ("classes", "keep", "batch_size", "precision", "compile", "workers", "weights")
-# been evaluated, and temperatures and ensembles are of what is kept.
-_NO_USE = {
-    "--images": ("calibrate_on", "ensembles"),
-    "--suite": ("dataset", "labels", "among", "calibrate_on", "ensembles"),
+# By the kind of images, the options that have no use beside it: kept logits are evaluated already.
+_NO_USE: Mapping[str, tuple[str, ...]] = {
+    "--images": (),
+    "--suite": ("dataset", "labels", "among"),
     "--from-logits": (*_IMAGE_OPTIONS, "cache", "ray", "catalog"),
 }
 
@@ -53,20 +52,6 @@ def add(parser: ArgumentParser) -> None:
         metavar="CLASSES",
         help="answers among some classes: imagenet-a, imagenet-r, a file with one a line, a folder "
         "of class folders, ObjectNet's mappings; or all",
-    )
-    option(
-        "--calibrate-on",
-        type=Path,
-        metavar="FOLDER",
-        help="with --from-logits: temperatures by kept logits of a data set and its labels",
-    )
-    option(
-        "--ensembles",
-        type=_ensemble,
-        action="extend",
-        nargs="+",
-        metavar="NAME=A,B",
-        help="with --from-logits: more classifiers, each the mean of some networks' probabilities",
     )
     _add_computation(parser)
     # What becomes of images without an answer and of earlier answers, and where a table goes.
@@ -118,13 +103,6 @@ def _add_computation(parser: ArgumentParser) -> None:
     option("--weights", type=Path, metavar="DIR", help="files of weights instead of the hub's")
     option("--cache", type=Path, metavar="DIR", help="keep preprocessed images for later runs")
     option("--ray", metavar="ADDRESS|local", help="spread over Ray (extra [ray])")
-
-
-def _ensemble(text: str) -> tuple[str, list[str]]:
-    name, _, members = text.partition("=")
-    if not (name.strip() and members.strip()):
-        raise ArgumentTypeError(f"{text!r} is not NAME=A,B,..., an ensemble and its classifiers")
-    return name.strip(), names(members)
 
 
 def _count_or_auto(text: str) -> int | None:
@@ -182,9 +160,7 @@ def _missing_arguments(arguments: Namespace) -> list[str]:
     if len(chosen) > 1:
         raise OptionError("predict-of-several-kinds", options=" and ".join(chosen))
     # Options that the chosen kind of images ignores are refused, not silently dropped.
-    useless = (
-        [name for name in _NO_USE.get(chosen[0], ()) if getattr(arguments, name)] if chosen else []
-    )
+    useless = [name for name in _NO_USE[chosen[0]] if getattr(arguments, name)] if chosen else []
     if useless:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in useless)
         raise OptionError("predict-option-without-use", options=options, kind=chosen[0])
@@ -205,7 +181,6 @@ def _predict(arguments: Namespace) -> dict[str, Any]:
     progress = not arguments.no_progress
     if arguments.from_logits is not None:
         options = given_options(arguments, vision.predict_from_logits)
-        options |= {"ensembles": _by_name(arguments.ensembles or [])}
         where = (arguments.from_logits, arguments.dataset, arguments.study)
         return {arguments.dataset: vision.predict_from_logits(*where, **options)}
     # Names come from the command line and the catalog; a name in both is taken once.
@@ -217,14 +192,6 @@ def _predict(arguments: Namespace) -> dict[str, Any]:
     options = given_options(arguments, bayesrep.predict)
     what = (arguments.images, arguments.dataset, arguments.classifiers, arguments.study)
     return {arguments.dataset: bayesrep.predict(*what, progress=progress, **options)}
-
-
-def _by_name(ensembles: Sequence[tuple[str, list[str]]]) -> dict[str, list[str]]:
-    """The networks of each ensemble."""
-    by_name = dict(ensembles)
-    if len(by_name) < len(ensembles):
-        raise OptionError("ensemble-twice", ensembles=", ".join(name for name, _ in ensembles))
-    return by_name
 
 
 def _text(report: Any) -> str:
@@ -331,75 +298,3 @@ def describe_kept(arguments: Namespace) -> str:
     if arguments.study is None or not arguments.classifiers:
         return "nothing was written"
     return describe_kept(arguments.study, arguments.dataset, arguments.classifiers)
-
-
-_STAGE_FIELDS = {
-    "classifiers": shapes.count("that answered together; in all"),
-    "images": shapes.count("that went by; in all passes"),
-    **{
-        name: shapes.seconds()
-        for name in ("load", "read", "decode", "preprocess", "compute", "compile")
-    },
-    "wait": shapes.seconds("that cores or GPUs waited"),
-    "total": shapes.seconds(),
-    "ideal": shapes.seconds("had the busiest never waited"),
-}
-_CLASSIFIER_FIELDS = {
-    "classifier": shapes.text(),
-    "full_name": shapes.nullable(shapes.text("timm's, with its tag")),
-    "images": shapes.nullable(shapes.count("answered")),
-    "top1": shapes.nullable(shapes.fraction()),
-    "top5": shapes.nullable(shapes.fraction("null of fewer than five classes")),
-    "seconds": shapes.nullable(shapes.seconds("of the network itself, summed over threads")),
-    "failures": shapes.nullable(shapes.count("images without an answer")),
-    "judged_again": shapes.nullable(
-        shapes.count("of an earlier run's images, labelled otherwise now")
-    ),
-    "evaluated_again": shapes.nullable(shapes.count("whose files hold something else now")),
-    "dropped": shapes.nullable(shapes.count("that are no longer there")),
-    "status": shapes.text("done, already done, judged again, or why there is nothing"),
-}
-_PREDICTED_FIELDS = {
-    "failures": shapes.rows(
-        {
-            "image": shapes.text(),
-            "reason": shapes.text(),
-            "left_out": shapes.flag("whether the study is left without it"),
-        }
-    ),
-    "listed": shapes.list_of(shapes.text(), "classifiers that the study has now on every data set"),
-    "among": shapes.nullable(shapes.text("which classes answers are among; null of all")),
-    "outside": shapes.count("images passed over that show none of these"),
-    "found": shapes.count("files: evaluated, failed or passed over"),
-    "passed_over": shapes.by_name(shapes.count("files"), "by the reason why they are"),
-    "passes": shapes.list_of(
-        shapes.thing(_STAGE_FIELDS), "where the time of each pass over the images went"
-    ),
-    "stages": shapes.thing(_STAGE_FIELDS, "of all passes"),
-}
-
-FORMS: shapes.Forms = {
-    "": {
-        "rows": shapes.rows(_CLASSIFIER_FIELDS, "a row a classifier"),
-        **_PREDICTED_FIELDS,
-        **shapes.LEFT_OUT_FIELD,
-    },
-    "with `--suite`": {
-        "rows": shapes.rows(
-            {"dataset": shapes.text(), **_CLASSIFIER_FIELDS}, "a row a classifier and data set"
-        ),
-        "sets": shapes.by_name(shapes.thing(_PREDICTED_FIELDS), "what was done, by data set"),
-        **shapes.LEFT_OUT_FIELD,
-    },
-    "with `--list`": {
-        "catalogs": shapes.by_name(
-            shapes.rows(
-                {
-                    "classifier": shapes.text("in the paper"),
-                    "timm": shapes.nullable(shapes.text("its name in timm")),
-                    "note": shapes.text(),
-                }
-            )
-        )
-    },
-}

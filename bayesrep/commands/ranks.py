@@ -3,7 +3,6 @@
 from argparse import ArgumentParser, Namespace
 
 import bayesrep
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_length, add_shared, given_options, length, read_fitted
 from bayesrep.commands.output import emit_table
 from bayesrep.studies.vocabulary import words_of
@@ -31,19 +30,3 @@ def run(arguments: Namespace) -> int:
     if len(table) > 1:
         text += f"\n\n{ranks_sentence(table, words)}"
     return emit_table(arguments, table, text, left_out=study.left_out)
-
-
-FORMS: shapes.Forms = {
-    "": shapes.table(
-        {
-            "classifier": shapes.text(),
-            "adjusted_accuracy": shapes.fraction("posterior mean"),
-            "reference_rank": shapes.number("as measured"),
-            "replication_rank": shapes.number("as measured"),
-            "rank": shapes.number("posterior mean; 1 is the best"),
-            **shapes.ends(shapes.number()),
-            "best": shapes.probability("to be the first"),
-        },
-        "the best first",
-    )
-}

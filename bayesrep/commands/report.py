@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import bayesrep
 from bayesrep.choices import FEW_REPLICATES
-from bayesrep.commands import shapes
 from bayesrep.commands.options import (
     add_shared,
     given_options,
@@ -98,74 +97,3 @@ def _conditions(texts: Sequence[str]) -> "list[Condition]":
     from bayesrep.report.fail_if import parse_condition
 
     return [parse_condition(text) for text in texts]
-
-
-_NUMBER_COLUMN = shapes.list_of(shapes.nullable(shapes.number()))
-FORMS: shapes.Forms = {
-    "": {
-        "out": shapes.OUT_FILE,
-        "failed": shapes.list_of(shapes.text(), "conditions of `--fail-if` that hold"),
-        "study": shapes.thing(
-            {
-                "name": shapes.text(),
-                "classifiers": shapes.count(),
-                "images": shapes.by_name(shapes.count(), "by role"),
-            }
-        ),
-        "headline": shapes.nullable(shapes.text("title of the page")),
-        "answer": shapes.nullable(shapes.text("its first sentence")),
-        "method": shapes.nullable(shapes.text("whose division `drop` is")),
-        "drop": shapes.nullable(
-            shapes.thing(
-                {
-                    name: shapes.thing(
-                        {"value": shapes.nullable(shapes.fraction()), **shapes.NULLABLE_ENDS}
-                    )
-                    for name in ("measured", "remaining", "selection", "share")
-                },
-                "the mean over classifiers and its parts",
-            )
-        ),
-        "methods": shapes.rows(
-            {
-                "method": shapes.text(),
-                "gap": shapes.nullable(shapes.fraction("bias-corrected")),
-                **shapes.NULLABLE_ENDS,
-                "share": shapes.nullable(shapes.fraction("of the drop that selection explains")),
-            }
-        ),
-        "truth": shapes.nullable(shapes.fraction("mean true gap, of a simulation")),
-        "classifiers": shapes.nullable(
-            {
-                "type": "object",
-                "description": "by columns: classifier, reference, replication, of every "
-                "method METHOD, METHOD_lower and METHOD_upper (fractions); truth, rhat, ess "
-                "where there are any",
-                "properties": {"classifier": shapes.list_of(shapes.text())},
-                "required": ["classifier"],
-                "additionalProperties": _NUMBER_COLUMN,
-            }
-        ),
-        "trust": shapes.nullable(
-            shapes.thing(
-                {
-                    "verdict": shapes.TRUST_FIELD,
-                    "assumption": shapes.text("what every answer rests on and no check can see"),
-                    "sentences": shapes.list_of(shapes.text(), "what is not as it should be"),
-                    "checks": shapes.CHECK_ROWS,
-                }
-            )
-        ),
-        "ranks": shapes.nullable(
-            shapes.thing(
-                {
-                    "classifier": shapes.list_of(shapes.text()),
-                    **{name: _NUMBER_COLUMN for name in ("rank", "lower", "upper", "measured")},
-                },
-                "by columns",
-            )
-        ),
-        "missing": shapes.by_name(shapes.text(), "what is not shown, and why"),
-        **shapes.LEFT_OUT_FIELD,
-    }
-}

@@ -18,7 +18,6 @@ import bayesrep
 from bayesrep import process
 from bayesrep.atomic import replaced_file
 from bayesrep.choices import FEW_REPLICATES, find_strategy, list_methods
-from bayesrep.commands import shapes
 from bayesrep.commands.options import (
     add_shared,
     by_role,
@@ -475,21 +474,3 @@ def _print_answer(arguments: Namespace, record: Mapping[str, Any]) -> int:
     if answer["converged"] and answer["trust"] != "no":
         return DONE_STATUS
     return finding("do not use these adjusted accuracies")
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "out": shapes.OUT_FILE,
-        "answer": shapes.text("what the fit says of the drop"),
-        "trust": shapes.TRUST_FIELD,
-        "verdict": shapes.text("the same as a sentence"),
-        "sentences": shapes.list_of(shapes.text(), "what is not as it should be, the worst first"),
-        "assumption": shapes.text("what every answer rests on and no check can see"),
-        "matching": shapes.list_of(
-            shapes.text(), "which images naive matching takes, and what noise is left"
-        ),
-        "converged": shapes.flag(),
-        **shapes.FIT_REMARKS,
-        "seconds": shapes.by_name(shapes.seconds(), "by stage"),
-    }
-}

@@ -6,7 +6,6 @@ from typing import get_args
 
 import bayesrep
 from bayesrep.choices import Process
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, ends, given_options
 from bayesrep.commands.output import emit, new_folder
 
@@ -48,6 +47,3 @@ def run(arguments: Namespace) -> int:
     study.write(arguments.out, force=arguments.force)
     text = f"{describe_study(study)}\nWritten to {arguments.out}, its truth into study.json"
     return emit(arguments, text, {"out": str(arguments.out), "fingerprint": study.fingerprint()})
-
-
-FORMS: shapes.Forms = {"": shapes.STUDY_WRITTEN}

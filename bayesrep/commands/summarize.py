@@ -5,7 +5,6 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import bayesrep
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_length, add_shared, length, read_fitted
 from bayesrep.commands.output import emit_table
 from bayesrep.errors import plain_text
@@ -87,21 +86,3 @@ def _judge_assumptions(study: "bayesrep.Study", posterior: Any, fitted: "Fitted"
     else:
         crowd = judge_unknown_crowd(fitted).sentence
     return [judge_dependence(posterior, fitted.words).sentence, crowd]
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "rows": shapes.rows(
-            {
-                **shapes.ACCURACY_FIELDS,
-                "rhat": shapes.nullable(shapes.number()),
-                "ess_bulk": shapes.nullable(shapes.number()),
-                "ess_tail": shapes.nullable(shapes.number()),
-            },
-            "a row a classifier",
-        ),
-        "gaps": shapes.GAP_ROWS,
-        "dependence": shapes.DEPENDENCE_FIELD,
-        **shapes.LEFT_OUT_FIELD,
-    }
-}

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayesrep import process
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared
 from bayesrep.commands.output import DONE_STATUS, emit, finding, new_file, progress_line, say
 from bayesrep.errors import OptionError
@@ -191,52 +190,3 @@ def _span(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}" if unit == "h" else f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
-
-
-_SWEPT_ROWS = shapes.rows(
-    {
-        "axes": shapes.by_name(
-            shapes.text(), "the method, and what varies in the grid beside seeds"
-        ),
-        "runs": shapes.count(),
-        "failed": shapes.count("refused by the library"),
-        "converged": shapes.nullable(shapes.count("null of point estimates")),
-        "mean_gap": shapes.nullable(shapes.fraction("bias-corrected, over classifiers and runs")),
-        "gap_error": shapes.nullable(shapes.fraction("of that; null where the truth is not known")),
-        "gap_rms": shapes.nullable(
-            shapes.fraction("root mean square error of the mean gap over runs")
-        ),
-        "single_rms": shapes.nullable(
-            shapes.fraction("likewise of classifiers' adjusted accuracies")
-        ),
-        "gap_held": shapes.nullable(
-            shapes.probability("of the mean gaps' 95 % intervals hold the truth")
-        ),
-        "single_held": shapes.nullable(
-            shapes.probability("of the classifiers' 95 % intervals hold the truth")
-        ),
-        "gap_width": shapes.nullable(shapes.fraction("mean, of the mean gap's interval")),
-        "single_width": shapes.nullable(shapes.fraction("mean, of the classifiers' intervals")),
-        "seconds": shapes.nullable(shapes.seconds("of a run, the median")),
-        "ess_per_second": shapes.nullable(
-            shapes.number("the least effective size by second, the median")
-        ),
-    },
-    "by method and axis, what finished runs came to",
-)
-
-FORMS: shapes.Forms = {
-    "of a grid": {
-        "out": shapes.OUT_FILE,
-        "runs": shapes.count("of the grid"),
-        "made": shapes.count("by this command; the others were finished, or made by another"),
-        "failed": shapes.count("refused by the library"),
-        "rows": _SWEPT_ROWS,
-    },
-    "with `--table`": {
-        "runs": shapes.count("of the grid"),
-        "finished": shapes.count(),
-        "rows": _SWEPT_ROWS,
-    },
-    "with `--figure`": {"out": shapes.OUT_FILE},
-}

@@ -37,7 +37,7 @@ BASE_SECONDS, BYTES_PER_SECOND = 3.0, 5e6  # of computing
 CLOCK_FACTOR = 10  # times as many by the clock
 BASE_MEMORY_BYTES, MEMORY_PER_BYTE = 2**29, 100  # bytes; above what the helper has before it reads
 MAX_RECORD_BYTES = 2**20  # bytes; of some 16,000 trials
-READER_PACKAGES = ("h5py", "numpy", "polars")  # libraries that read a tried file
+READER_PACKAGES = ("h5py", "numpy", "polars", "scipy")  # libraries that read a tried file
 
 # The paths of modules are those of this process: the helper must not look in the current folder,
 # which may be the stranger's.

@@ -1,4 +1,4 @@
-"""Tables for a terminal: plain text, percent, one line a row; or Markdown or LaTeX for a paper."""
+"""Tables for a terminal: plain text, percent, one line a row; or Markdown for a paper."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -111,40 +111,13 @@ def _markdown(table: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
 
 
-_LATEX_ESCAPES = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "[": "{[}",
-    "±": r"$\pm$",
-    "\N{MINUS SIGN}": "$-$",
-    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
-}
-
-
-def _escape_latex(text: str) -> str:
-    return "".join(_LATEX_ESCAPES.get(c, c) for c in text)
-
-
-def _latex(table: Sequence[Sequence[str]]) -> str:
-    """A tabular; its rules take the package booktabs."""
-    header, *rows = [list(map(_escape_latex, _use_minus_signs(row))) for row in table]
-    body = [" & ".join(row) + r" \\" for row in rows]
-    opening = rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}"
-    head = " & ".join(header) + r" \\"
-    lines = [opening, r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]
-    return "\n".join(lines)
-
-
 TABLE_WRITERS: Mapping[str, Callable[[Sequence[Sequence[str]]], str]] = {
     "text": _align_right,
     "markdown": _markdown,
-    "latex": _latex,
 }
 TEXT_ESCAPES: Mapping[str, Callable[[str], str]] = {
     "text": str,
     "markdown": _escape_markdown,
-    "latex": _escape_latex,
 }
 
 

@@ -2,18 +2,17 @@
 
 `READERS` maps a source's name to its reader, a function from the user's paths to
 `bayesrep.studies.draft.StudyContents`: a study, complete or not yet. The docstring of each reader's
-module describes the files. `STATEMENTS` are the sources without files: the function makes the query
-for a database.
+module describes the files.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bayesrep.sources import arrays, cifar10_1, cifar10h, evals, imagenetv2, madrylab, sql, tables
+from bayesrep.sources import arrays, cifar10_1, cifar10h, evals, imagenetv2, madrylab, tables
 from bayesrep.studies.draft import StudyContents
 
-__all__ = ["READERS", "STATEMENTS", "Reader", "Statement"]
+__all__ = ["READERS", "Reader"]
 
 
 @dataclass(frozen=True)
@@ -43,25 +42,6 @@ class Reader:
     has_counts: bool = True
     adds_counts: bool = False
     survey: Callable[..., Any] | None = None
-
-
-@dataclass(frozen=True)
-class Statement:
-    """Query of a database for a study, and its description for users.
-
-    Attributes
-    ----------
-    state
-        Function that makes the text, of options by keyword.
-    text
-        Description of the source and its tables.
-    example
-        Arguments of `bayesrep import`, after the name of the source.
-    """
-
-    state: Callable[..., str]
-    text: str
-    example: str
 
 
 READERS: Mapping[str, Reader] = {
@@ -125,12 +105,4 @@ READERS: Mapping[str, Reader] = {
         "cifar-10 cinic-10 --out cinic",
         has_counts=False,
     ),
-}
-STATEMENTS: Mapping[str, Statement] = {
-    "sql": Statement(
-        sql.statement,
-        "Prints the one statement that a database is to be asked for counts and predictions; what "
-        "it answers is what `import tables` takes.",
-        "--dialect duckdb --reference v1 --replication v2 > study.sql",
-    )
 }

@@ -3,7 +3,6 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, names, seed
 from bayesrep.commands.output import emit, new_file, write_csv
 from bayesrep.errors import OptionError
@@ -49,8 +48,3 @@ def run(arguments: Namespace) -> int:
     write_csv(cleaned.kept, arguments.out)
     facts = {"rows": cleaned.dropped.to_dicts(), "effect": cleaned.effect.to_dicts()}
     return emit(arguments, cleaned_text(cleaned), {**facts, "out": str(arguments.out)})
-
-
-FORMS: shapes.Forms = {
-    "": {"rows": shapes.DROPPED_ROWS, "effect": shapes.EFFECT_ROWS, "out": shapes.OUT_FILE}
-}

@@ -3,7 +3,6 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared
 from bayesrep.commands.output import emit, new_table_file, write_table
 
@@ -33,6 +32,3 @@ def run(arguments: Namespace) -> int:
     write_table(counted.counts, out)
     facts = {"rows": counted.datasets.to_dicts(), "out": str(out)}
     return emit(arguments, f"{counted_text(counted.datasets)}\nWritten to {out}", facts)
-
-
-FORMS: shapes.Forms = {"": {"rows": shapes.rows(shapes.COUNT_FIELDS), "out": shapes.OUT_FILE}}

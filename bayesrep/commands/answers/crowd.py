@@ -4,7 +4,6 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 import bayesrep
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared
 from bayesrep.commands.output import emit, new_file, write_csv
 from bayesrep.studies.vocabulary import words_of
@@ -52,44 +51,3 @@ def run(arguments: Namespace) -> int:
     if others is not None:
         text += f"\n\n{aggregators_text(others, words)}"
     return emit(arguments, text, facts, study.left_out)
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "rows": shapes.rows(
-            {
-                **shapes.COUNT_FIELDS,
-                "answers_a_worker": shapes.number("median"),
-                "correlation": shapes.nullable(shapes.number("of two answers of a worker")),
-                "annotators": shapes.number("an image, mean"),
-                "effective_answers": shapes.nullable(shapes.number()),
-                "effective_annotators": shapes.nullable(shapes.number()),
-                "drift": shapes.nullable(
-                    shapes.number("null where the order of answers is not known")
-                ),
-                "drift_error": shapes.nullable(shapes.number()),
-            }
-        ),
-        "in_common": shapes.nullable(shapes.count("workers of both data sets")),
-        "difference_images": shapes.nullable(
-            shapes.fraction("standard error of the difference of frequencies, over images")
-        ),
-        "difference_workers": shapes.nullable(shapes.fraction("and over workers")),
-        "sentence": shapes.text("the same in words"),
-        "aggregators": shapes.nullable(
-            shapes.rows(
-                {
-                    "dataset": shapes.text(),
-                    "method": shapes.text(),
-                    "images": shapes.count(),
-                    "mean": shapes.fraction("of the probabilities of a yes"),
-                    "yes": shapes.fraction("images where it is above 1/2"),
-                    "certain": shapes.fraction("images where it is below 0.05 or above 0.95"),
-                    "agreement": shapes.fraction("images on the same side of 1/2 as the counts"),
-                },
-                "null without `--aggregators`",
-            )
-        ),
-        **shapes.LEFT_OUT_FIELD,
-    }
-}

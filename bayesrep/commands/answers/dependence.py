@@ -5,7 +5,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import bayesrep
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared
 from bayesrep.commands.output import emit_table, new_table
 
@@ -58,18 +57,3 @@ def run(arguments: Namespace) -> int:
         rows.append({"dataset": dataset, **asdict(correlation)})
     table = pl.DataFrame(rows)
     return emit_table(arguments, table, rows_table(table))
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "rows": shapes.rows(
-            {
-                "dataset": shapes.text("empty where the table names none"),
-                "correlation": shapes.number("below 0 by chance where answers are independent"),
-                **shapes.ends(shapes.number()),
-                "images": shapes.count("with two contexts"),
-                "answers": shapes.count("about these"),
-            }
-        )
-    }
-}

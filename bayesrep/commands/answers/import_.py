@@ -3,7 +3,6 @@
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, names, seed
 from bayesrep.commands.output import emit, new_table_file, write_table
 from bayesrep.files.names import normalize_name
@@ -21,19 +20,12 @@ def named_file(text: str) -> tuple[str, Path]:
     return normalize_name(name), Path(file)
 
 
-def source_name(text: str) -> str:
-    """The name of a source; those that had a reader once are told what takes its place."""
-    if text in ("doccano", "argilla", "prodigy"):
-        raise ArgumentTypeError(f"for {text}, save the export as a table: docs/how-to/own-data.md")
-    return text
-
-
 def add(parser: ArgumentParser) -> None:
     from bayesrep.sources.raw_answers import MAYBE_RULES, RAW_SOURCES
 
     option = parser.add_argument
     sources = tuple(RAW_SOURCES)
-    option("source", choices=sources, type=source_name, metavar="SOURCE", help=", ".join(sources))
+    option("source", choices=sources, metavar="SOURCE", help=", ".join(sources))
     option("files", type=named_file, nargs="+", metavar="NAME=FILE", help="data set and its file")
     option("--out", type=Path, required=True, metavar="FILE", help="CSV or Parquet")
     option("--image", metavar="COLUMN", help="of the image; a * stands for the images of a grid")
@@ -111,22 +103,3 @@ def run(arguments: Namespace) -> int:
     table = raw_answers.describe_answers(decided)
     facts = {"rows": table.to_dicts(), "not_counted": left_out, "out": str(out)}
     return emit(arguments, f"{answers_text(table, left_out)}\nWritten to {out}", facts)
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "rows": shapes.rows(
-            {
-                "dataset": shapes.text(),
-                "images": shapes.count(),
-                "questions": shapes.count("images and labels"),
-                "workers": shapes.count(),
-                "answers": shapes.count(),
-                "yes": shapes.nullable(shapes.fraction("of the answers")),
-                "repeated": shapes.count("answers of a worker to the same question again"),
-            }
-        ),
-        "not_counted": shapes.by_name(shapes.count(), "answers, by reason"),
-        "out": shapes.OUT_FILE,
-    }
-}

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import bayesrep
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, read_fitted
 from bayesrep.commands.output import emit_table, new_table
 from bayesrep.errors import OptionError, StudyError
@@ -115,24 +114,3 @@ def _counts(path: Path, rule: str | None) -> Iterator[tuple[str, tuple[Any, Any,
     for (name,), part in table.group_by("dataset", maintain_order=True):
         k, n, images = (part[each].to_numpy() for each in ("selected", "shown", "image"))
         yield str(name), (k, n, images), stated_rule
-
-
-FORMS: shapes.Forms = {
-    "": shapes.table(
-        {
-            "dataset": shapes.text(),
-            "role": shapes.nullable(shapes.text("null without a posterior")),
-            "selection": shapes.nullable(shapes.text("the rule by which images were kept")),
-            "images": shapes.count(),
-            "measured": shapes.fraction("mean of selected / shown"),
-            "frequency": shapes.fraction("mean true selection frequency, posterior median"),
-            **{f"frequency_{end}": shapes.fraction() for end in ("lower", "upper")},
-            "regression": shapes.fraction("frequency less measured"),
-            **{f"regression_{end}": shapes.fraction() for end in ("lower", "upper")},
-            "dropped": shapes.nullable(
-                shapes.fraction("images that would not pass the rule again")
-            ),
-            **{f"dropped_{end}": shapes.nullable(shapes.fraction()) for end in ("lower", "upper")},
-        }
-    )
-}

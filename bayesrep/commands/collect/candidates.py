@@ -3,7 +3,6 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, given_options, names
 from bayesrep.commands.output import emit, new_table_file, write_table
 
@@ -31,12 +30,3 @@ def run(arguments: Namespace) -> int:
     sizes = table.group_by("dataset", "image").len().group_by("len").len("images").sort("len")
     facts = {"labels": dict(sizes.iter_rows()), "written": len(table), "out": str(arguments.out)}
     return emit(arguments, f"{candidates_text(sizes)}\nWritten to {arguments.out}", facts)
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "labels": shapes.by_name(shapes.count(), "images, by how many labels they have"),
-        "written": shapes.count("rows of the table"),
-        "out": shapes.OUT_FILE,
-    }
-}

@@ -3,10 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bayesrep.commands import shapes
 from bayesrep.commands.collect.questions import (
-    TASK_COUNTS,
-    TASK_FILES,
     add_pictures,
     gather_questions,
     read_descriptions,
@@ -45,6 +42,3 @@ def run(arguments: Namespace) -> int:
     facts = {"tasks": number, "assignments": number * arguments.answers, "images": number}
     where = {"files": files, "out": str(arguments.out)}
     return emit(arguments, tasks_text("classify", facts, where), facts | where)
-
-
-FORMS: shapes.Forms = {"": {**TASK_COUNTS, **TASK_FILES}}

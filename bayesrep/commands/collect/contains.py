@@ -4,10 +4,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from pathlib import Path
 
-from bayesrep.commands import shapes
 from bayesrep.commands.collect.questions import (
-    TASK_COUNTS,
-    TASK_FILES,
     add_pictures,
     gather_questions,
     read_descriptions,
@@ -74,13 +71,3 @@ def run(arguments: Namespace) -> int:
     }
     where = {"files": files, "out": str(arguments.out)}
     return emit(arguments, tasks_text("contains", facts, where), facts | where)
-
-
-FORMS: shapes.Forms = {
-    "": {
-        **TASK_COUNTS,
-        "answers": shapes.count("without those about controls"),
-        "same_neighbours": shapes.count("images of labels that fill no more than a grid"),
-        **TASK_FILES,
-    }
-}

@@ -3,7 +3,6 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared
 from bayesrep.commands.output import emit, new_table_file, write_table
 from bayesrep.errors import OptionError
@@ -62,18 +61,3 @@ def run(arguments: Namespace) -> int:
         "out": str(arguments.out),
     }
     return emit(arguments, f"{shortlist_text(chosen)}\nWritten to {arguments.out}", facts)
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "rows": shapes.rows(
-            {
-                "step": shapes.count(),
-                "labels": shapes.count("that came in by it; of the last, that went"),
-            }
-        ),
-        "by_wordnet": shapes.flag("whether step 3 could be done"),
-        "images": shapes.by_name(shapes.count(), "by what becomes of them"),
-        "out": shapes.OUT_FILE,
-    }
-}

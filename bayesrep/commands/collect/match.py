@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 from bayesrep.choices import FEW_REPLICATES, Choosing
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, given_options, keep_compiled, whole_numbers
 from bayesrep.commands.output import emit, new_table_file, write_table
 from bayesrep.errors import OptionError
@@ -103,32 +102,3 @@ def _describe_choice(method: str, chosen: Any) -> dict[str, Any]:
     names = ("gap", "lower", "upper", "distance", "moved")
     numbers = {name: getattr(chosen, name) for name in names}
     return {"method": method, "images": len(chosen.images), **numbers}
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "rows": shapes.rows(
-            {
-                "method": shapes.word("published", "fine", "posterior"),
-                "images": shapes.count("chosen"),
-                "gap": shapes.GAP_LEFT,
-                **shapes.ends(),
-                "distance": shapes.number("between distributions of selection frequencies"),
-                "moved": shapes.count("images from another bin than the one that was short"),
-            }
-        ),
-        "planned": shapes.rows(
-            {
-                "answers": shapes.count("about every image"),
-                **{name: shapes.fraction() for name in ("published", "fine", "posterior")},
-            },
-            "what each way would leave; empty without `--answers`",
-        ),
-        "reference_mean": shapes.fraction("selection frequency"),
-        "pool_mean": shapes.fraction("selection frequency"),
-        "method": shapes.word(
-            "published", "fine", "posterior", description="by which images were written"
-        ),
-        "out": shapes.OUT_FILE,
-    }
-}

@@ -4,7 +4,6 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared
 from bayesrep.commands.output import emit, new_table_file, write_table
 from bayesrep.errors import OptionError
@@ -111,19 +110,3 @@ def _read_objects(arguments: Namespace) -> tuple[Any, Any]:
         raise OptionError("fates-without-labels", file=file)
     fates = read_fates_frame(file).with_columns(dataset=pl.lit(dataset))
     return answers, label_fates(fates, predictions)
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "not_counted": shapes.by_name(shapes.count(), "assignments, by reason"),
-        "images": shapes.conditional_name(
-            "with `--fates`",
-            shapes.by_name(
-                shapes.count(),
-                "by what became of them; `classified` and `clear_taken`, the table's",
-            ),
-        ),
-        "written": shapes.count("rows of the table"),
-        "out": shapes.OUT_FILE,
-    }
-}

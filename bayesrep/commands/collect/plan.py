@@ -7,7 +7,6 @@ from typing import Any, get_args
 
 import bayesrep
 from bayesrep.choices import Prior
-from bayesrep.commands import shapes
 from bayesrep.commands.options import (
     add_shared,
     given_options,
@@ -228,79 +227,3 @@ def _recommend_purchase(
     )
     facts["rows"] = [each._asdict() for each in purchases]
     return emit(arguments, batch_text(purchases, design, now, target, fitted.words), facts)
-
-
-_DESIGN_FIELDS = {
-    "images": shapes.count("of each data set"),
-    "answers": shapes.count("about an image"),
-    "workers": shapes.nullable(shapes.count("in all; null where every answer is another's")),
-    "crowds": shapes.count("1: the same people answer about both data sets"),
-}
-_OPTION_ROWS = shapes.rows(
-    {
-        **_DESIGN_FIELDS,
-        "total": shapes.count("answers"),
-        "cost": shapes.money(),
-        "width": shapes.fraction("expected, of the mean gap's 95 % interval"),
-    }
-)
-
-FORMS: shapes.Forms = {
-    "": {
-        **_DESIGN_FIELDS,
-        "cost": shapes.money(),
-        "width": shapes.fraction("expected, of the mean gap's 95 % interval"),
-        "range": shapes.list_of(
-            shapes.fraction(), "5 % and 95 % quantiles of it over simulated studies"
-        ),
-        "wanted": shapes.nullable(shapes.fraction("the width asked for")),
-        "reached": shapes.flag("whether the design has it within the limits"),
-        "expected": shapes.thing(
-            {
-                "mean_width": shapes.nullable(shapes.fraction("of the mean gap's 95 % interval")),
-                "mean_held": shapes.nullable(shapes.probability("that it holds the truth")),
-                "alone_width": shapes.nullable(shapes.fraction("without what workers add")),
-                "single_width": shapes.nullable(shapes.fraction("of a single classifier's")),
-                "single_held": shapes.nullable(shapes.probability()),
-                "pair_width": shapes.nullable(
-                    shapes.fraction("of the difference of two next to each other")
-                ),
-                "error": shapes.nullable(shapes.fraction("of the mean's estimate")),
-                "converged": shapes.nullable(shapes.probability("that the fit is certified")),
-            },
-            "over simulated studies",
-        ),
-        "studies": shapes.count("simulated"),
-        "certified": shapes.count("of these fits"),
-        "correction": shapes.number("factor by which these fits correct the widths of all designs"),
-        "prices": shapes.thing({"answer": shapes.money(), "image": shapes.money()}),
-        "options": {**_OPTION_ROWS, "description": "the cheapest design of each number of answers"},
-        "by_money": {**_OPTION_ROWS, "description": "the best design at several budgets"},
-        "other_crowds": shapes.rows(
-            {
-                "crowd": shapes.text(),
-                "workers": shapes.nullable(shapes.count()),
-                "width": shapes.fraction(),
-            },
-            "what other crowds would make of the width",
-        ),
-        "power": shapes.by_name(
-            shapes.probability(), "to tell two classifiers apart, by their difference (a fraction)"
-        ),
-    },
-    "with `--batch`": {
-        "width": shapes.fraction("now"),
-        "wanted": shapes.fraction(),
-        "stop": shapes.flag("whether it is reached"),
-        "rows": shapes.rows(
-            {
-                "label": shapes.text("what to buy"),
-                "images": shapes.count(),
-                "answers": shapes.number("about an image, mean"),
-                "cost": shapes.money(),
-                "width": shapes.fraction("to be expected"),
-            },
-            "the narrowest first",
-        ),
-    },
-}

@@ -4,15 +4,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import Any
 
-from bayesrep.commands import shapes
 from bayesrep.errors import OptionError
-
-TASK_COUNTS = {
-    "tasks": shapes.count(),
-    "assignments": shapes.count("of tasks to people"),
-    "images": shapes.count(),
-}
-TASK_FILES = {"files": shapes.list_of(shapes.text(), "in the folder"), "out": shapes.OUT_FILE}
 
 
 def named_folder(text: str) -> tuple[str, Path]:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, names
 from bayesrep.commands.output import emit, new_table_file, write_batches, write_table
 from bayesrep.errors import OptionError
@@ -95,24 +94,3 @@ def _files(paths: Sequence[Path]) -> list[Path]:
             raise OptionError("folder-without-answer-files", path=path)
         files += inside if path.is_dir() else [path]
     return files
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "rows": shapes.rows(
-            {
-                "worker": shapes.text(),
-                "assignments": shapes.count(),
-                "hours": shapes.nullable(shapes.number(unit="hours")),
-                "pay": shapes.nullable(shapes.money()),
-                "per_hour": shapes.nullable(shapes.money()),
-                "selected": shapes.nullable(shapes.fraction("of the places")),
-                "controls": shapes.nullable(shapes.fraction("positive controls that are selected")),
-            }
-        ),
-        "not_counted": shapes.by_name(shapes.count(), "assignments, by reason"),
-        "out": shapes.OUT_FILE,
-        "dropped": shapes.conditional_name("with `--rules`", shapes.DROPPED_ROWS),
-        "effect": shapes.conditional_name("with `--rules`", shapes.EFFECT_ROWS),
-    }
-}

@@ -4,7 +4,6 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, given_options, names, seed
 from bayesrep.commands.output import emit, new_table_file, write_table
 from bayesrep.errors import OptionError
@@ -80,25 +79,3 @@ def run(arguments: Namespace) -> int:
     return emit(
         arguments, f"{text}\nWritten to {arguments.out}", facts | {"out": str(arguments.out)}
     )
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "rows": shapes.rows(
-            {
-                "dataset": shapes.text(),
-                "images": shapes.count(),
-                "predictions": shapes.count("distinct"),
-                "judged": shapes.count(),
-                "right": shapes.count(),
-                "share": shapes.nullable(shapes.fraction("right of the judged")),
-                "several": shapes.nullable(
-                    shapes.fraction("images with more than one right label")
-                ),
-                "labels": shapes.nullable(shapes.number("right ones of an image that has several")),
-            }
-        ),
-        "tasks": shapes.count("predictions to be judged"),
-        "out": shapes.OUT_FILE,
-    }
-}

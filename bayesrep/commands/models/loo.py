@@ -3,7 +3,6 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, read_draws
 from bayesrep.commands.output import emit_table, new_table
 
@@ -25,26 +24,3 @@ def run(arguments: Namespace) -> int:
     table = compare_fits(fits)
     words = read_record(next(iter(fits.values()))).words
     return emit_table(arguments, table, fits_text(table, words))
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "rows": shapes.rows(
-            {
-                "model": shapes.file("the posterior"),
-                "elpd": shapes.nats("larger is better"),
-                "p_loo": shapes.number("effective number of parameters"),
-                "difference": shapes.nats("to the best"),
-                "se": shapes.nats("standard error of that"),
-                "se_shared": shapes.nats("the same where errors go together"),
-                "counts_difference": shapes.nats(),
-                "counts_se": shapes.nats(),
-                "answers_difference": shapes.nats(),
-                "answers_se": shapes.nats(),
-                "pareto_k_high": shapes.count("units whose share of elpd is not reliable"),
-                "waic": shapes.nats("the same as elpd by another formula"),
-            },
-            "the best first",
-        )
-    }
-}

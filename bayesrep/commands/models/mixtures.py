@@ -4,7 +4,6 @@ import warnings
 from argparse import ArgumentParser, Namespace
 
 import bayesrep
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, ends, given_options, keep_compiled
 from bayesrep.commands.output import emit_table, new_table
 from bayesrep.errors import EstimateWarning
@@ -39,24 +38,3 @@ def run(arguments: Namespace) -> int:
         table = compare_components(study, progress=not arguments.no_progress, **options)
     text = f"{components_table(table)}\n\n{components_sentence(table, words_of(study))}"
     return emit_table(arguments, table, text, left_out=study.left_out)
-
-
-FORMS: shapes.Forms = {
-    "": shapes.table(
-        {
-            "dataset": shapes.text(),
-            "components": shapes.count(),
-            "parameters": shapes.count(),
-            "log_likelihood": shapes.nats(),
-            "aic": shapes.number("smaller is better"),
-            "bic": shapes.number("smaller is better"),
-            "held_out_log_likelihood": shapes.nullable(
-                shapes.nats("over all images; larger is better")
-            ),
-            "converged": shapes.flag(),
-            "degenerate": shapes.count("components shrunk to a point"),
-            "held_out_behind": shapes.nullable(shapes.nats("the best")),
-            "held_out_error": shapes.nullable(shapes.nats("standard error of that, over images")),
-        }
-    )
-}

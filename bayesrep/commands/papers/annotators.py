@@ -5,7 +5,6 @@ from dataclasses import asdict
 from typing import Any
 
 import bayesrep
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, given_options, keep_compiled, whole_numbers
 from bayesrep.commands.output import emit_table, new_table
 from bayesrep.studies.vocabulary import words_of
@@ -59,63 +58,3 @@ def run(arguments: Namespace) -> int:
         halves = half_the_images(study, **given_options(arguments, half_the_images))
         text, facts["half"] = f"{text}\n\n{halves_text(halves, words)}", halves.to_dicts()
     return emit_table(arguments, table, text, facts, study.left_out)
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "rows": shapes.rows(
-            {
-                "annotators": shapes.count(),
-                "classifier": shapes.text(),
-                "reference_accuracy": shapes.fraction(),
-                "naive": shapes.nullable(
-                    shapes.fraction("adjusted accuracy by so many annotators")
-                ),
-                "jackknife": shapes.nullable(shapes.fraction("likewise; null of one annotator")),
-            }
-        ),
-        "linearity": shapes.nullable(
-            shapes.thing(
-                {
-                    "annotators": shapes.count("the most that 99 % of the images have"),
-                    "half": shapes.count("half of these, rounded up"),
-                    "r_squared": shapes.nullable(
-                        shapes.number("of the line through the naive estimates")
-                    ),
-                    "jackknife": shapes.nullable(
-                        shapes.fraction("mean estimate from all annotators")
-                    ),
-                    "jackknife_from_half": shapes.nullable(
-                        shapes.fraction("and from half of them")
-                    ),
-                    "left": shapes.nullable(shapes.fraction("of the bias after the jackknife")),
-                },
-                "whether the naive estimates are a line; null for too few annotators",
-            )
-        ),
-        "matching": shapes.MATCHING_ROWS,
-        "forward": shapes.conditional_name(
-            "with `--forward`",
-            shapes.rows(
-                {
-                    "annotators": shapes.count(),
-                    "gap": shapes.fraction("mean by the naive estimate"),
-                    "left": shapes.fraction("by how much that is larger than without noise"),
-                }
-            ),
-        ),
-        "half": shapes.conditional_name(
-            "with `--half`",
-            shapes.rows(
-                {
-                    "repeat": shapes.count("0 is all images"),
-                    "reference_images": shapes.count(),
-                    "replication_images": shapes.count(),
-                    "gap": shapes.nullable(shapes.fraction("mean over classifiers")),
-                    "change": shapes.nullable(shapes.fraction("from that of all images")),
-                }
-            ),
-        ),
-        **shapes.LEFT_OUT_FIELD,
-    }
-}

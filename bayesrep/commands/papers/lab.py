@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import bayesrep
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, given_options, whole_numbers
 from bayesrep.commands.output import emit_table, new_file, new_table
 from bayesrep.errors import OptionError
@@ -120,23 +119,3 @@ def _of_study(study: "bayesrep.Study", arguments: Namespace) -> "tuple[BetaMixtu
     return fitted_mixtures(
         *((each.selected, each.shown) for each in sets), seed=arguments.seed or 0
     )
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "rows": shapes.rows(
-            {
-                "answers": shapes.count(),
-                "weight": shapes.nullable(shapes.fraction("of the reference's distribution")),
-                **{name: shapes.GAP_LEFT for name in ("published", "fine", "posterior")},
-                "simulated": shapes.fraction("of fine, by sampling"),
-                "error": shapes.fraction("standard error of that"),
-                "measured_reference": shapes.fraction("mean frequency by answers given afresh"),
-                "measured_replication": shapes.fraction("likewise"),
-            }
-        ),
-        "reference_mean": shapes.fraction("selection frequency"),
-        "pool_mean": shapes.fraction("selection frequency"),
-        "out": shapes.nullable(shapes.file("the page; null without `--out`")),
-    }
-}

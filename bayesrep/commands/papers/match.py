@@ -2,7 +2,6 @@
 
 from argparse import ArgumentParser, Namespace
 
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_datasets, add_protocol, add_shared, given_options
 from bayesrep.commands.output import emit_table, new_table
 from bayesrep.studies.vocabulary import named_words
@@ -37,43 +36,3 @@ def run(arguments: Namespace) -> int:
         else rows_table(table, words=words)
     )
     return emit_table(arguments, table, text, left_out=folder.images_left_out)
-
-
-FORMS: shapes.Forms = {
-    "with `--table accuracies`, or without": shapes.table(
-        {
-            "criterion": shapes.text(),
-            "classifier": shapes.text(),
-            "quantity": shapes.text("such as matched_gap"),
-            "estimate": shapes.nullable(shapes.fraction("mean over runs")),
-            "run_sd": shapes.nullable(shapes.fraction("standard deviation over runs")),
-            **shapes.NULLABLE_ENDS,
-        }
-    ),
-    "with `--table curves`": shapes.table(
-        {
-            "criterion": shapes.text(),
-            "classifier": shapes.text(),
-            "dataset": shapes.text("its role"),
-            "subset": shapes.word("all", "matched", "unmatched"),
-            "low": shapes.fraction("of a range of confidence"),
-            "high": shapes.fraction("likewise"),
-            "images": shapes.number("mean over runs"),
-            "density": shapes.number("share of the images over the width of the range"),
-            "confidence": shapes.fraction("mean"),
-            "accuracy": shapes.fraction(),
-            **shapes.NULLABLE_ENDS,
-        }
-    ),
-    "with `--table confidence`": shapes.table(
-        {
-            "classifier": shapes.text(),
-            "dataset": shapes.text("its role"),
-            "accuracy": shapes.fraction(),
-            **shapes.NULLABLE_ENDS,
-            "confidence": shapes.fraction("mean over images"),
-            "confidence_lower": shapes.nullable(shapes.fraction()),
-            "confidence_upper": shapes.nullable(shapes.fraction()),
-        }
-    ),
-}

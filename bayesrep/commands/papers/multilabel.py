@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 from bayesrep.choices import Empty
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_protocol, add_shared, given_options, refuse_foreign
 from bayesrep.commands.output import emit_table, new_table, report_missing_arguments
 from bayesrep.errors import StudyError
@@ -104,36 +103,3 @@ def _read_labelled(arguments: Namespace, files: Sequence[Path], answers: Any) ->
         except StudyError:
             raise error from None
         return other, sets
-
-
-_STATISTIC_FIELDS = {
-    "statistic": shapes.text(),
-    "figure": shapes.text("of Tsipras et al."),
-    "of": shapes.count("images that count"),
-    "images": shapes.count("of which it is so"),
-    "share": shapes.nullable(shapes.fraction()),
-    **shapes.NULLABLE_ENDS,
-}
-FORMS: shapes.Forms = {
-    "with `--table accuracies`, or without": shapes.table(
-        {
-            "classifier": shapes.text(),
-            "subset": shapes.text(),
-            "metric": shapes.text(),
-            "images": shapes.count(),
-            "right": shapes.count(),
-            "accuracy": shapes.nullable(shapes.fraction()),
-            **shapes.NULLABLE_ENDS,
-            "change": shapes.nullable(shapes.fraction("from all images")),
-            "p_value": shapes.nullable(
-                shapes.probability("of a change as large, by random classes")
-            ),
-        }
-    ),
-    "with `--table co-occurrence`": shapes.table(
-        {name: each for name, each in shapes.CONFUSION_FIELDS.items() if name != "participant"}
-    ),
-    "with `--table people`": shapes.table(_STATISTIC_FIELDS),
-    "with `--table judged`": shapes.table({"classifier": shapes.text(), **_STATISTIC_FIELDS}),
-    "with `--table confusion`": shapes.table(shapes.CONFUSION_FIELDS),
-}

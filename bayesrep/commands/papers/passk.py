@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import get_args
 
 from bayesrep.choices import PassTarget
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, given_options, names, whole_numbers
 from bayesrep.commands.output import emit_table, new_file, new_table
 
@@ -54,58 +53,3 @@ def run(arguments: Namespace) -> int:
         "answer": answer(result, differences),
     }
     return emit_table(arguments, result.table, pass_at_k_text(result, differences), facts)
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "rows": shapes.rows(
-            {
-                "dataset": shapes.text(),
-                "model": shapes.text(),
-                "k": shapes.count("attempts"),
-                "estimate": shapes.fraction("items that k attempts solve, posterior mean"),
-                **shapes.ends(),
-                "unbiased": shapes.nullable(
-                    shapes.fraction("null where an item has fewer attempts")
-                ),
-                "unbiased_lower": shapes.nullable(shapes.fraction()),
-                "unbiased_upper": shapes.nullable(shapes.fraction()),
-                "prior_share": shapes.nullable(
-                    shapes.fraction("of the variance that counts do not decide")
-                ),
-            }
-        ),
-        "target": shapes.word("population", "items", description="whose pass@k it is"),
-        "models": shapes.rows(
-            {
-                "dataset": shapes.text(),
-                "model": shapes.text(),
-                "items": shapes.count(),
-                "fewest": shapes.count("attempts at an item"),
-                "most": shapes.count("likewise"),
-                "solved": shapes.fraction("attempts, items alike"),
-                "never": shapes.fraction("items that no number of attempts solves"),
-                "never_lower": shapes.fraction(),
-                "never_upper": shapes.fraction(),
-            }
-        ),
-        "differences": shapes.nullable(
-            shapes.rows(
-                {
-                    "dataset": shapes.text(),
-                    "model": shapes.text(),
-                    "other": shapes.text(),
-                    "k": shapes.count(),
-                    "difference": shapes.fraction("of the posterior means"),
-                    **shapes.ends(),
-                    "probability": shapes.probability("that the model's is the larger"),
-                    "unbiased": shapes.nullable(shapes.fraction()),
-                    "unbiased_lower": shapes.nullable(shapes.fraction()),
-                    "unbiased_upper": shapes.nullable(shapes.fraction()),
-                },
-                "of two models, or with `--between`; else null",
-            )
-        ),
-        "answer": shapes.text("in a sentence"),
-    }
-}

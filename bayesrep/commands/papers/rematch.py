@@ -4,7 +4,6 @@ from argparse import ArgumentParser, Namespace
 
 import bayesrep
 from bayesrep.choices import PAPER_REPLICATES
-from bayesrep.commands import shapes
 from bayesrep.commands.options import add_shared, given_options
 from bayesrep.commands.output import emit, new_table, write_csv
 from bayesrep.errors import OptionError
@@ -57,44 +56,3 @@ def run(arguments: Namespace) -> int:
         "by_source": None if source is None else source.to_dicts(),
     }
     return emit(arguments, rematch_text(rematched, words_of(study)), facts, study.left_out)
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "by_answers": shapes.rows(
-            {
-                "annotators": shapes.count(),
-                "gap": shapes.fraction("mean over classifiers, to the weighted candidates"),
-                **shapes.NULLABLE_ENDS,
-            },
-            "appendix D.1",
-        ),
-        "held_out": shapes.rows(
-            {
-                "reference_answers": shapes.count("by which the reference was known"),
-                "by": shapes.word("matched", "held out"),
-                "reference": shapes.fraction("mean selection frequency"),
-                "sampled": shapes.fraction("likewise"),
-                "difference": shapes.fraction(),
-                "error": shapes.nullable(shapes.fraction("standard error of that")),
-            },
-            "appendix D.2",
-        ),
-        "by_source": shapes.nullable(
-            shapes.rows(
-                {
-                    "source": shapes.text(),
-                    "candidates": shapes.number("how many, mean over deals"),
-                    "frequency": shapes.nullable(shapes.fraction("of the sampled images")),
-                    "frequency_difference": shapes.nullable(shapes.fraction("to all candidates")),
-                    "frequency_error": shapes.nullable(shapes.fraction("standard error of that")),
-                    "accuracy": shapes.nullable(shapes.fraction("of them, mean over classifiers")),
-                    "accuracy_difference": shapes.nullable(shapes.fraction("to all candidates")),
-                    "accuracy_error": shapes.nullable(shapes.fraction("standard error of that")),
-                },
-                "appendix D.3; null where there are too few answers to hold out",
-            )
-        ),
-        **shapes.LEFT_OUT_FIELD,
-    }
-}

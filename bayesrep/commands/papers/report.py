@@ -3,8 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bayesrep.commands import shapes
-from bayesrep.commands.figure import FIGURE_FIELDS, add_files, files_given, given_files
+from bayesrep.commands.figure import add_files, files_given, given_files
 from bayesrep.commands.options import add_datasets, add_shared, keep_compiled
 from bayesrep.commands.output import emit, new_folder
 
@@ -50,17 +49,3 @@ def run(arguments: Namespace) -> int:
         f"{len(drawings)} of {len(figures)} figures; written to {arguments.out / 'index.html'}"
     )
     return emit(arguments, "\n".join(lines), {"figures": figures, "out": str(arguments.out)})
-
-
-FORMS: shapes.Forms = {
-    "": {
-        "figures": shapes.rows(
-            {
-                **FIGURE_FIELDS,
-                "file": shapes.nullable(shapes.text("in the folder")),
-                "command": shapes.text(),
-            }
-        ),
-        "out": shapes.OUT_FILE,
-    }
-}

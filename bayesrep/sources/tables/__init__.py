@@ -13,7 +13,7 @@
 
 Files are CSV and its kin, workbooks and Parquet (`bayesrep.files.delimited`). Neither case nor
 blanks matter in the names of these columns, nor blanks around any name. A long table of predictions
-may have the counts beside each, as the statement of `bayesrep.sources.sql` does. Counts or
+may have the counts beside each, as a database joins them. Counts or
 annotations, and predictions, are needed; images are optional (`read` makes do without predictions,
 which `bayesrep.predict` then adds). Several files of a kind are taken together.
 Annotations may use crowd-kit's column names: `task` is read as image and, where there is a `task`

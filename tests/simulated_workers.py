@@ -1,8 +1,4 @@
-"""Simulated workers, to try a whole collection before paying for answers.
-
-They answer a collection's tasks, and their answers are written as the offline page saves them, so
-that every step from one's own images to a report can be run.
-"""
+"""Simulated workers, who answer a collection's tasks as the offline page saves answers."""
 
 import json
 from dataclasses import dataclass
@@ -13,10 +9,7 @@ import numpy as np
 import polars as pl
 from scipy.special import expit, logit
 
-from bayesrep.atomic import replaced_folder
 from bayesrep.collect.collection import Collection
-from bayesrep.errors import OptionError
-from bayesrep.files.folders import refuse_foreign
 from bayesrep.types import Bools, Floats
 
 
@@ -41,11 +34,6 @@ class Respondents:
         Median time of a task.
     seed
         Seed of all that is random.
-
-    Raises
-    ------
-    OptionError
-        If a number is out of its range.
     """
 
     number: int = 30
@@ -57,25 +45,10 @@ class Respondents:
     seconds: float = 60.0
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        for name in ("own", "other"):
-            if not 0 < getattr(self, name) < 1:
-                raise OptionError(
-                    "selection-share-out-of-range", setting=name, value=getattr(self, name)
-                )
-        if not 0 <= self.spam <= 1:
-            raise OptionError("spam-share-out-of-range", spam=self.spam)
-        if self.number < 1 or not min(self.varied, self.seconds) > 0 or not self.spread >= 0:
-            raise OptionError("simulated-people-parameters-not-positive")
-
 
 def answer(collection: Collection, people: Respondents | None = None) -> list[dict[str, Any]]:
     """Simulate the answers, in the offline page's format."""
     who = people or Respondents()
-    if who.number < collection.workers:
-        raise OptionError(
-            "fewer-people-than-answers", workers=collection.workers, people=who.number
-        )
     random = np.random.default_rng(who.seed)
     tasks = collection.tasks
     frequency = _frequencies(tasks, who, random)
@@ -104,19 +77,17 @@ def answer(collection: Collection, people: Respondents | None = None) -> list[di
                 }
             )
     return [
-        {"format": "bayesrep answers 1", "worker": f"pilot {person}", "answers": answers}
+        {"format": "bayesrep answers 1", "worker": f"worker {person}", "answers": answers}
         for person, answers in enumerate(answers_of, 1)
         if answers
     ]
 
 
-def write_pilot(path: str | Path, answers: list[dict[str, Any]]) -> None:
-    """Write one file for each worker into a folder, which is replaced."""
-    refuse_foreign(Path(path), ("answers-*.json",))
-    with replaced_folder(Path(path)) as partial:
-        for number, each in enumerate(answers, 1):
-            text = json.dumps(each, indent=1)
-            (partial / f"answers-{number:04d}.json").write_text(text, encoding="utf-8")
+def write_answers(path: Path, collection: Collection, people: Respondents | None = None) -> None:
+    """Write one file for each worker into a new folder."""
+    path.mkdir()
+    for number, each in enumerate(answer(collection, people), 1):
+        (path / f"answers-{number:04d}.json").write_text(json.dumps(each), encoding="utf-8")
 
 
 def _frequencies(tasks: pl.DataFrame, who: Respondents, random: np.random.Generator) -> Floats:
