@@ -73,7 +73,8 @@ def _members(stream: BinaryIO, end: int, archive: Path) -> Iterator[Member]:
             _check_record(stream, each)
             if each.type not in _FOLDER_KINDS:
                 yield Member(each.name, each.offset_data, each.size, not each.isreg())
-            tar.members.clear()  # else all headers stay in memory
+            # Else all headers stay in memory.
+            tar.members.clear()  # pyright: ignore[reportAttributeAccessIssue]
         # Behind the mark of the end are zeros alone; tarfile also ends at a header that is damaged.
         stream.seek(tar.offset)
         rest = stream.read(MAX_RECORD_BYTES)
