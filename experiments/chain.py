@@ -164,7 +164,7 @@ def run(
         )
         assert not len(report.left_out), "every classifier has predictions"
     study = bayesrep.read_study(root / "study")
-    posterior = bayesrep.fit(study, method=method, seed=seed, progress=progress)
+    posterior = bayesrep.fit(study, method=method, seed=seed, progress=progress, dependence=0.0)
     rows = bayesrep.summarize(study, posterior, allow_unconverged=True)
     points = bayesrep.estimate(study, POINTS, seed=seed)
     gaps = {

@@ -83,7 +83,10 @@ def one_study(key: str, images: int, classifiers: int, *, points: bool = True) -
             warnings.simplefilter("ignore", category)
         joint, model = (
             Fitted(
-                study, bayesrep.fit(study, model=name, method="laplace", seed=seed, progress=False)
+                study,
+                bayesrep.fit(
+                    study, model=name, dependence=0.0, method="laplace", seed=seed, progress=False
+                ),
             )
             for name in ("joint", "workers")
         )

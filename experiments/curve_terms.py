@@ -26,7 +26,11 @@ from experiments import reannotation, two_crowds
 from experiments.results import save
 from experiments.studies import placebo_study
 
-WEIGHTLESS: Mapping[str, Any] = {"level": (-1.0, 5.0), "slope": (2.0, 8.0)}
+WEIGHTLESS: Mapping[str, Any] = {
+    "level": (-1.0, 5.0),
+    "slope": (2.0, 8.0),
+    "dependence": 0.0,
+}
 IMAGES = 12_000  # a half of ImageNet's
 
 

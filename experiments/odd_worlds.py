@@ -5,9 +5,10 @@
 
 A simulator of its own, that shares nothing with the package's: every study takes one of nine
 densities of the selection frequency, one of ten accuracy curves, a number of annotators, how much
-harder the replication is, and how much classifiers err together, each at random. It is fitted as by
-default, and where the counts insist on more components than two, with two as well. Resumable:
-finished studies are kept in DIR, and `--finished` makes the page of those alone.
+harder the replication is, and how much classifiers err together, each at random. Its annotators
+answer independently, and fits are told so. It is fitted with as many components as by default, and
+where the counts insist on more than two, with two as well. Resumable: finished studies are kept in
+DIR, and `--finished` makes the page of those alone.
 """
 
 import argparse
@@ -141,7 +142,9 @@ def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
     def fitted(**options: int) -> tuple[int, dict[str, Any]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            posterior = bayesrep.fit(study, seed=int(key), progress=False, **options)
+            posterior = bayesrep.fit(
+                study, seed=int(key), progress=False, dependence=0.0, **options
+            )
         found = of_posterior(study, posterior)
         return Fitted(study, posterior).record.options.components, {
             "usable": bool(posterior["posterior"].attrs["converged"]),

@@ -84,6 +84,7 @@ def one_study(seed: int, images: int, classifiers: int) -> dict[str, Any]:
         posterior = bayesrep.fit(
             study,
             model="with-year",
+            dependence=0.0,
             years=tuple(years.astype(float).tolist()),
             method="laplace",
             seed=seed,

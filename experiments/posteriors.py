@@ -41,7 +41,7 @@ CHAINS = 4
 LIMIT = 4.5
 """Standard errors, of both sides together. Normal errors exceed it once in 150,000 comparisons: of
 the file's means and sds one does for 1 of 100 seeds of all fits."""
-PRIORS: Mapping[str, Any] = {"level": (-1.0, 1.5), "slope": (2.0, 1.5)}
+PRIORS: Mapping[str, Any] = {"level": (-1.0, 1.5), "slope": (2.0, 1.5), "dependence": 0.0}
 """Of the curves when the file was made: it stays another sampler's memory where defaults move."""
 SIZE: Mapping[str, Any] = {"seed": 5, "images": 800, "annotators": 20, "classifiers": 8}
 OF_SHARED = (

@@ -120,6 +120,7 @@ def one_study(key: str, blank: SufficientStatistics) -> dict[str, Any]:
         posterior = bayesrep.fit(
             statistics,
             method="nuts",
+            dependence=0.0,
             warmup=WARMUP,
             draws=DRAWS,
             seed=int(key),
