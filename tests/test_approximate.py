@@ -28,7 +28,12 @@ from bayesrep.errors import ConvergenceWarning, PosteriorError
 from bayesrep.inference import distance, methods, nested_laplace, surrogate
 from bayesrep.inference.arrowhead import shift_map
 from bayesrep.inference.density import build_density
-from bayesrep.inference.laplace_marginal import MIN_PIVOT, FactorNoise, Marginal
+from bayesrep.inference.laplace_marginal import (
+    MIN_PIVOT,
+    FactorNoise,
+    Marginal,
+    choose_subsample,
+)
 from bayesrep.inference.marginal_mode import evaluation_program, find_marginal_mode
 from bayesrep.inference.methods import build_target
 from bayesrep.inference.mode import around_mode
@@ -150,6 +155,12 @@ def test_one_of_units_that_are_alike_stands_for_all():
     np.testing.assert_allclose(alone, together, rtol=1e-10)
 
 
+def test_a_subsample_has_one_of_every_stratum_of_values():
+    values = np.random.default_rng(0).permutation(np.arange(640.0))
+    rows = choose_subsample(values)
+    np.testing.assert_array_equal(np.sort(values[rows]) // 16, np.arange(40))
+
+
 @pytest.mark.parametrize("own", [1, 2])
 @pytest.mark.parametrize("far", [-1.0, 0.3])
 def test_the_mean_ratio_of_a_unit_is_its_marginal(own, far):
@@ -189,9 +200,12 @@ def test_a_units_draws_are_of_its_posterior_whatever_units_share(common):
     loading = jnp.zeros_like(setting.noise.common).at[:, :, 0].set(np.sqrt(common))
     own = jnp.full_like(setting.noise.own, np.sqrt(1 - common))
     setting = setting._replace(noise=FactorNoise(loading, own))
-    at, log_marginal, lp = jax.jit(jax.vmap(lambda key: marginal.draw(setting, shared, key)))(
-        jax.random.split(jax.random.key(0), size)
-    )
+    draw = jax.jit(jax.vmap(marginal.draw, in_axes=(None, None, 0)))
+    keys = jax.random.split(jax.random.key(0), size)
+    at, log_marginal, lp = draw(setting, shared, keys)
+    white = setting.whitening  # z and −z are there alike, so that the sign of units is nothing
+    mirrored = setting._replace(whitening=white._replace(to_units=-white.to_units))
+    np.testing.assert_allclose(draw(mirrored, shared, keys).log_marginal, log_marginal)
     first = jax.tree.map(lambda leaf: leaf[0], at)
     exact = -float(marginal.density.potential(first, setting.data))
     assert float(lp[0]) == pytest.approx(exact)
@@ -226,7 +240,7 @@ def test_coordinates_and_surrogate_of_a_normal_posterior_are_its_own(normal):
     """Found from elsewhere: the mode to half an sd, the shape by importance sampling."""
     off = normal.mean + np.array([0.4, -0.3, *[0.2] * 6])
     mode = whitened(normal.density, normal.data, normal.at(off))
-    mode = mode._replace(to_shared=1.6 * mode.to_shared)
+    mode = mode._replace(to_shared=mode.to_shared @ np.array([[1.6, 0.0], [0.8, 1.2]]))
     found = find_marginal_mode(normal.density, mode, normal.data, expanding(normal.density))
     covariance = normal.covariance[:2, :2]
     spread = np.sqrt(np.diag(covariance))

@@ -23,6 +23,7 @@ from bayesrep.files import npy
 from bayesrep.numerics.crowd import Z_975, cluster_covariance, overlap_correction, residuals
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import CellNames
+from bayesrep.posterior.influences import Influences, center_draws
 from bayesrep.posterior.workers import one_selection
 from bayesrep.sources.exports.reassessed import RATING_NAMES
 from bayesrep.studies.reading import check_study
@@ -90,6 +91,22 @@ def test_workers_who_meet_are_counted_over_all_pairs():
 def _cells(counts):
     shown, selected = np.array(sorted((n, k) for k, n in counts)).T
     return CellNames(np.full(len(shown), ""), selected, shown)
+
+
+def test_answers_move_accuracies_by_the_global_parameters_and_by_their_own():
+    """In every block by regression: w Cov of fitted values, and their own Cov of residuals."""
+    random = np.random.default_rng(0)
+    shared = random.standard_normal((2, 500, 3)) * [1, 10, 0.1]
+    accuracy, logit = (
+        shared @ random.standard_normal((3, 4)) + random.standard_normal((2, 500, 4)) for _ in "ab"
+    )
+    directions = random.standard_normal((4, 2))
+    found = Influences.from_draws(accuracy, shared, 0.3).project(center_draws(logit), directions)
+    for each, x, a, q in zip(found, *map(center_draws, (shared, accuracy, logit)), strict=True):
+        of_a, of_q = (x @ np.linalg.lstsq(x, y)[0] for y in (a, q))
+        own = np.diag(np.mean((a - of_a) * (q - of_q), axis=0))
+        wanted = 0.3 * of_q.T @ of_a / len(x) + own
+        np.testing.assert_allclose(each, wanted @ directions, atol=1e-12)
 
 
 def test_one_selection_more_or_less_is_between_neighbours():

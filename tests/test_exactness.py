@@ -1,12 +1,15 @@
 """Every way to draw, on densities that quadrature knows, at full and at composite weight."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
-from toys import Toy, around_mass, counts, following
+from toys import Toy, around_mass, counts, following, some
 
+from bayesrep.inference.density import build_density
 from bayesrep.inference.nested_laplace import draw_weighted
+from bayesrep.inference.nuts import blank_target, build_kernel
 from bayesrep.inference.schedule import Schedule
 
 pytestmark = pytest.mark.usefixtures("float64", "unannotated")
@@ -86,3 +89,25 @@ def test_draws_are_those_of_the_density(sampler, name, weight):
     found = share @ sites
     np.testing.assert_allclose((found - mean) / sd, 0, atol=0.1)
     np.testing.assert_allclose(np.sqrt(share @ (sites - found) ** 2) / sd, 1, atol=0.07)
+
+
+def test_a_refused_move_leaves_a_chain_as_it_was():
+    """Where a draw is, potential and gradient are; it is of as many moves as it is thinned by."""
+    density = build_density(counts, jnp.asarray(COUNTS), select=some)
+    target, free = blank_target(density, jnp.asarray(COUNTS), density.origin()), jnp.zeros(0)
+    start, evaluate, draw = build_kernel(density, Schedule(1, warmup=0, draws=70, thinning=3))
+
+    def each(state, _):
+        state, _ = draw(state, target, free)
+        return state, (state.hmc, evaluate(state, target, free).hmc)
+
+    @jax.jit
+    def chain():
+        first = evaluate(start(jax.random.split(jax.random.key(0))), target, free)
+        return jax.lax.scan(each, first, length=70)[1]
+
+    found, wanted = chain()
+    np.testing.assert_allclose(found.potential_energy, wanted.potential_energy, rtol=1e-10)
+    np.testing.assert_allclose(found.z_grad, wanted.z_grad, rtol=1e-10, atol=1e-10)
+    np.testing.assert_array_equal(found.i, 3 * np.arange(1, 71))
+    assert 10 < np.count_nonzero(np.diff(found.z[:, 0])) < 60
