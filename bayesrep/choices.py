@@ -37,12 +37,12 @@ class Strategy:
         return "Chains" if self.times == 1 else f"Chains {self.times} times as long"
 
 
-OF_CHAINS = ("chains", "warmup", "target_accept", "max_tree_depth", "dense_mass")
-_OF_NUTS = (*OF_CHAINS, "devices", "checkpoint")
+CHAIN_ARGUMENTS = ("chains", "warmup", "target_accept", "max_tree_depth", "dense_mass")
+_NUTS_ARGUMENTS = (*CHAIN_ARGUMENTS, "devices", "checkpoint")
 STRATEGIES = {
-    "nuts": Strategy("nuts", "bayesrep.inference.methods:nuts", _OF_NUTS),
+    "nuts": Strategy("nuts", "bayesrep.inference.methods:nuts", _NUTS_ARGUMENTS),
     "laplace": Strategy("laplace", "bayesrep.inference.methods:laplace"),
-    "cut": Strategy("nuts", "bayesrep.inference.methods:cut", _OF_NUTS, stages=2),
+    "cut": Strategy("nuts", "bayesrep.inference.methods:cut", _NUTS_ARGUMENTS, stages=2),
 }
 """Samplers; "cut" is that of a cut feedback. A further one is a line here, and its file."""
 

@@ -102,7 +102,7 @@ class NumPyroAnswers:
         import jax.numpy as jnp
 
         images = right + wrong
-        density = self._distribute(accuracy, images).log_prob(right)
+        density = self._build_law(accuracy, images).log_prob(right)
         return jnp.where(images > 0, density, 0.0)
 
     def log_prob(self, right: CountArray, images: CountArray, logits: Floats) -> Floats:
@@ -162,9 +162,9 @@ class NumPyroAnswers:
         # A q of 0 or 1 would have no log probability of the other answer.
         least = np.finfo(np.float64).eps
         images, accuracy = np.broadcast_arrays(images, np.clip(accuracy, least, 1 - least))
-        return self._distribute(accuracy, images)
+        return self._build_law(accuracy, images)
 
-    def _distribute(self, accuracy: Any, images: Any) -> "Distribution":
+    def _build_law(self, accuracy: Any, images: Any) -> "Distribution":
         with refuse_any(lambda problem: OptionError("answers-without-law", problem=problem)):
             return self.distribution(accuracy, images)
 

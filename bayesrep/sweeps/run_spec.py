@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, TypeAlias
 
-from bayesrep.choices import OF_CHAINS, STRATEGIES, find_strategy
+from bayesrep.choices import CHAIN_ARGUMENTS, STRATEGIES, find_strategy
 
 Value: TypeAlias = str | int | float | bool | tuple[float, float] | None
 Settings: TypeAlias = tuple[tuple[str, Value], ...]
@@ -15,7 +15,7 @@ Settings: TypeAlias = tuple[tuple[str, Value], ...]
 
 FIT_METHODS = ("auto", *STRATEGIES)
 """Methods that fit a model; "cut" is `bayesrep.fit` by nuts with the feedback cut."""
-OF_FITS = ("model", *OF_CHAINS, "draws", "device")
+OF_FITS = ("model", *CHAIN_ARGUMENTS, "draws", "device")
 """Axes of fits; a sampler has its own of those of chains."""
 OF_POINTS = ("bootstrap",)
 MAX_RUNS = 10_000
@@ -118,7 +118,7 @@ def _settings(
         used = {name: axes[name] for name in OF_POINTS if name in axes}
         yield from ((settings, ()) for settings in combinations(used))
         return
-    unused = set(OF_CHAINS) - set(find_strategy(method).arguments)
+    unused = set(CHAIN_ARGUMENTS) - set(find_strategy(method).arguments)
     used = {name: axes[name] for name in OF_FITS if name in axes and name not in unused}
     for settings in combinations(used):
         fields = options_by_model[str(dict(settings).get("model") or "joint")]
