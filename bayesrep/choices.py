@@ -13,8 +13,8 @@ class Strategy:
 
     Its function takes a `bayesrep.inference.methods.Run` and returns `MethodDraws`, in the
     coordinates of `run.tools.density`. Chains, as many and as long as `run.schedule` says, have the
-    statistics `lp` and `diverging`; independent draws are one chain with `lp` and `log_weight`, and
-    attributes `pareto_k` and `ess`. All that is random depends on `run.seed`. `run.bar` advances by
+    statistic `diverging`; independent draws are one chain with `log_weight`, and attributes
+    `pareto_k` and `ess`. All that is random depends on `run.seed`. `run.bar` advances by
     every step of every chain, or once; what is kept in `run.folder` is told apart by `run.times`.
     """
 

@@ -19,13 +19,11 @@ from bayesrep.posterior.groups import read_record
 
 def deal(run):
     """The draws of Laplace's method, dealt out to chains."""
-    position, stats, _ = laplace(run)
+    position, _, _ = laplace(run)
     shape = run.schedule.chains, run.schedule.draws
     order = np.random.default_rng(run.seed).permutation(np.prod(shape))
-    position, lp = jax.tree.map(
-        lambda leaf: leaf[0][order].reshape(*shape, *leaf.shape[2:]), (position, stats["lp"])
-    )
-    return position, {"lp": lp, "diverging": np.zeros(shape, dtype=bool)}, {}
+    position = jax.tree.map(lambda leaf: leaf[0][order].reshape(*shape, *leaf.shape[2:]), position)
+    return position, {"diverging": np.zeros(shape, dtype=bool)}, {}
 
 
 @pytest.fixture
