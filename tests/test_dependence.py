@@ -17,6 +17,7 @@ from bayesrep.checks.dependence import assumption
 from bayesrep.errors import OptionError
 from bayesrep.inference import dependence
 from bayesrep.inference.problem import pose, programs
+from bayesrep.models import MODELS
 from bayesrep.models.counts import DependentPairs, lay_out, log_pair_masses
 from bayesrep.models.mixtures import Mixtures
 from bayesrep.numerics import logit_quadrature
@@ -123,6 +124,18 @@ def test_log_density_of_a_correlation_is_that_of_importance_sampling(monkeypatch
         _, levels, _ = dependence.scan_dependence(problem, mean)
     wanted = float(logsumexp(change) - np.log(len(change)))
     assert abs(levels[1].log_density - levels[0].log_density - wanted) < 0.15
+
+
+def test_a_model_whose_data_do_not_know_the_correlation_has_none(monkeypatch):
+    joint = MODELS["joint"]
+
+    def data(groups, distinct, options):
+        return joint.data(groups, distinct, replace(options, dependence=0.0))
+
+    monkeypatch.setitem(MODELS, "deaf", replace(joint, data=data))
+    assert (
+        "dependence" not in bayesrep.fit(zoo.study("one"), model="deaf", **zoo.QUICK)["posterior"]
+    )
 
 
 def test_the_table_begins_at_independent_answers(plain):

@@ -107,6 +107,9 @@ def integrate_dependence(
     """Turn draws given ρ = 0, and their mode, into draws from the posterior over ρ as well."""
     random = np.random.default_rng([seed, 6])
     dependent, levels, probability = scan_dependence(problem, mode)
+    first, last = (jax.tree.leaves(levels[end].data) for end in (0, -1))
+    if len(levels) > 1 and all(map(np.array_equal, first, last)):
+        return given_dependence(tools, data, draws)  # no array of this model depends on ρ
     shape = draws["shared"].shape[:2]
     flat = {name: np.asarray(leaf).reshape(-1, *leaf.shape[2:]) for name, leaf in draws.items()}
     # Equal draws, as a resample of weighted ones has them, get one level: so they stay few.
