@@ -23,7 +23,7 @@ from bayesrep.posterior.groups import (
     read_record,
 )
 from bayesrep.posterior.likelihood import thinned_codes
-from bayesrep.summary.tables import accuracies, gaps, rank_classifiers
+from bayesrep.summary.tables import accuracies, compare_classifiers, gaps, rank_classifiers
 from experiments.fuzzing import samples
 
 
@@ -61,11 +61,19 @@ def test_what_is_no_posterior_is_refused_too(study):
         Fitted(study, build_posterior({"posterior": {}}, {}, {}))
 
 
-def test_ranks_are_counted_draw_by_draw(study):
+def test_ranks_and_pairs_are_counted_draw_by_draw(study):
     """Below an interval are fewer than 2.5 % of the draws, and with its end more; above, too."""
     posterior = samples.posterior()
-    draws = Fitted(study, posterior).draws_over_crowds.reshape(-1, 3)
-    table = rank_classifiers(study, posterior, allow_unconverged=True)
+    draws = Fitted(study, posterior, 0.2).draws_over_crowds.reshape(-1, 3)
+    table, pairs = (
+        compute(study, posterior, crowd_sd=0.2, allow_unconverged=True)
+        for compute in (rank_classifiers, compare_classifiers)
+    )
+    for row, ends in zip(pairs.iter_rows(named=True), [(0, 1), (0, 2), (1, 2)], strict=True):
+        apart = draws[:, ends[0]] - draws[:, ends[1]]
+        assert row["probability"] == pytest.approx((apart > 0).mean())
+        wanted = np.quantile(apart, [0.025, 0.975])
+        assert [row["lower"], row["upper"]] == pytest.approx(wanted)
     for row in table.iter_rows(named=True):
         own = draws[:, [study.classifiers.index(row["classifier"])]]
         rank = 1 + (draws > own).sum(axis=1)
