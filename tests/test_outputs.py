@@ -93,6 +93,7 @@ ELSEWHERE = {
     "files/sandbox.py open": "the digest of a file found sound; one cut short is no digest",
     "lab/parallel.py open": "a line more of work that is kept; a line cut short is dropped",
     "vision/gzipped.py open": "of a function that is given the partial file",
+    "vision/meta_mat.py write_text": "in the sandbox, into its own folder",
     "vision/cache.py write_text": "says what a cache holds; nothing reads it",
     "studies/writing.py write_text": "of functions that are given the new folder",
 }
