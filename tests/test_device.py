@@ -10,6 +10,7 @@ import jax
 import pytest
 from refusals import refused
 
+from bayesrep.choices import STRATEGIES
 from bayesrep.errors import OptionError
 from bayesrep.inference import device
 from bayesrep.inference.device import N_TIMED_STEPS, choose
@@ -119,4 +120,4 @@ def test_the_faster_device_is_chosen_and_the_choice_explained(monkeypatch, on_gp
 def test_devices_that_cannot_share_chains(unannotated, method, chains, broken):
     mesh = SimpleNamespace(size=3)
     with refused(OptionError, *broken):
-        _check_spread(mesh, method, chains)
+        _check_spread(mesh, STRATEGIES[method], chains)

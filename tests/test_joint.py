@@ -323,7 +323,8 @@ def _posed(study, **options):
 def _at_sites(problem: Problem, data, tools):
     sites = _sites(data, problem.options)
     position = placed(tools.density, sites)
-    values = evaluate(tools, jax.tree.map(lambda leaf: leaf[None, None], position), data)
+    one = jax.tree.map(lambda leaf: leaf[None, None], position)
+    values = evaluate(one, [(tools, data, np.arange(1))])
     return sites, position, {name: value[0, 0] for name, value in values.items()}
 
 
@@ -338,7 +339,7 @@ def test_equal_draws_are_evaluated_once(monkeypatch):
     }
     again = random.permutation(np.repeat(np.arange(9), [1, 3, 1, 1, 7, 1, 2, 1, 1]))
     monkeypatch.setattr(cells_module, "MAX_DRAWS_PER_CALL", 4)
-    wanted = evaluate(tools, draws, data)
+    wanted = evaluate(draws, [(tools, data, np.arange(9))])
     made = []
 
     def quantities_of(some, data):
@@ -346,13 +347,14 @@ def test_equal_draws_are_evaluated_once(monkeypatch):
         return tools.quantities(some, data)
 
     counted = tools._replace(quantities=quantities_of)
-    found = evaluate(counted, {name: leaf[:, again] for name, leaf in draws.items()}, data)
+    repeated = {name: leaf[:, again] for name, leaf in draws.items()}
+    found = evaluate(repeated, [(counted, data, np.arange(len(again)))])
     assert made == [4, 4, 4]
     assert found.keys() == wanted.keys()
     for name, values in wanted.items():
         np.testing.assert_allclose(found[name], values[:, again], rtol=1e-12, atol=1e-14)
     few = {name: leaf[:, [0, 0, 1, 0]] for name, leaf in draws.items()}
-    found, name = evaluate(counted, few, data), "adjusted_accuracy"
+    found, name = evaluate(few, [(counted, data, np.arange(4))]), "adjusted_accuracy"
     np.testing.assert_allclose(found[name], wanted[name][:, [0, 0, 1, 0]], rtol=1e-12)
     assert made == [4, 4, 4, 4]  # and no program for two
 
@@ -543,7 +545,8 @@ def test_accuracy_under_a_data_set_is_the_groups_by_its_own_shares():
     sites = dict(joint_start(data, problem.options))
     sites["classifier_group_effect"] = np.array([[0.5, -1.0], [-0.3, 0.8]])
     position = placed(tools.density, jax.tree.map(np.asarray, sites))
-    values = evaluate(tools, jax.tree.map(lambda leaf: leaf[None, None], position), data)
+    one = jax.tree.map(lambda leaf: leaf[None, None], position)
+    values = evaluate(one, [(tools, data, np.arange(1))])
     by_group, found = (values[name][0, 0] for name in ("group_adjusted_accuracy", "accuracy_under"))
     for place, each in enumerate(more.values()):
         share = [np.mean(each.groups["superclass"] == name) for name in problem.groups]

@@ -206,7 +206,7 @@ def test_strategies_are_tried_until_one_is_reliable_and_the_last_counts_whatever
     def attempt(reliable):
         tried = []
 
-        def pretend(strategy, run, *, warmup, is_last):
+        def pretend(strategy, run, classes, *, warmup, is_last):
             tried.append((strategy.description, is_last, run.times))
             verdict = Verdict(
                 converged=strategy.description in reliable, sentence=f"No, {len(tried)}."

@@ -68,8 +68,8 @@ def posterior_groups(
     if draws.dependence is not None:
         drawn["dependence"] = by_draw, draws.dependence
         log_prior = -0.5 * np.square(draws.dependence / problem.options.dependence_prior)
-        values["lp"] += log_prior
-        values["log_prior_shared"] += log_prior
+        values["lp"] = values["lp"] + log_prior
+        values["log_prior_shared"] = values["log_prior_shared"] + log_prior
     # Draws of what images weigh, for a population of them and for classes of known shares.
     moved = class_shift(problem, classes, shape[0] * shape[1], random) if classes else None
     if moved is not None:

@@ -111,7 +111,7 @@ def integrate_dependence(
     if len(levels) > 1 and all(map(np.array_equal, first, last)):
         return given_dependence(tools, data, draws)  # no array of this model depends on ρ
     shape = draws["shared"].shape[:2]
-    flat = {name: np.asarray(leaf).reshape(-1, *leaf.shape[2:]) for name, leaf in draws.items()}
+    flat = {name: np.array(leaf).reshape(-1, *leaf.shape[2:]) for name, leaf in draws.items()}
     # Equal draws, as a resample of weighted ones has them, get one level: so they stay few.
     _, same, copies = np.unique(flat["shared"], axis=0, return_inverse=True, return_counts=True)
     order = random.permutation(len(copies))

@@ -34,7 +34,7 @@ class Member:
     is_link: bool = False
 
 
-class _Header(tarfile.TarInfo):
+class _TarHeader(tarfile.TarInfo):
     """A header whose size leads neither back nor, of a record, to more than names can have."""
 
     @classmethod
@@ -61,7 +61,7 @@ def members(archive: Path) -> Iterator[Member]:
 
 def _members(stream: BinaryIO, end: int, archive: Path) -> Iterator[Member]:
     empty = 0
-    with tarfile.TarFile(fileobj=stream, tarinfo=_Header, encoding="utf-8") as tar:
+    with tarfile.TarFile(fileobj=stream, tarinfo=_TarHeader, encoding="utf-8") as tar:
         while (each := tar.next()) is not None:
             empty += not each.size
             if empty > MAX_EMPTY_FILES:
