@@ -48,9 +48,7 @@ def planned(number: int) -> dict[str, Any]:
     with warnings.catch_warnings():
         for category in (ConvergenceWarning, EstimateWarning):
             warnings.simplefilter("ignore", category)
-        posterior = bayesrep.fit(
-            study, method="laplace", seed=number, progress=False, dependence=0.0
-        )
+        posterior = bayesrep.fit(study, method="laplace", seed=number, progress=False)
         fitted = Fitted(study, posterior)
         worlds = worlds_of(fitted, count=PLAN_STUDIES, classifiers=CLASSIFIERS, seed=number)
         found = plan(worlds, PRICES, width=width, workers=workers, answers=CHOICES, seed=number)
