@@ -12,7 +12,7 @@ ROLES = ("reference", "replication")
 def datasets_of(study, options):
     statistics = SufficientStatistics.of(study)
     return tuple(
-        counts_of(complete([statistics.cells[role]]), options.dependence or 0.0) for role in ROLES
+        counts_of(complete([statistics.cells[role]]), options.dependence) for role in ROLES
     )
 
 

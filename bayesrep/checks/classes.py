@@ -32,7 +32,7 @@ from bayesrep.checks.finding import ALPHA, MAX_HARMLESS_SHIFT, Finding, family_w
 from bayesrep.numerics.post_stratification import frequency_strata, post_stratify
 from bayesrep.numerics.rounding import write_points
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.studies.study import Study
+from bayesrep.studies.study import Study, shared_classes
 from bayesrep.studies.vocabulary import IMAGE_WORDS, Words, words_of
 from bayesrep.types import Float, Int
 
@@ -71,19 +71,11 @@ class ClassShift:
 def class_shifts(study: Study) -> list[ClassShift]:
     """Compare labels and every column of groups that both data sets have."""
     one, other = study.reference, study.replication
-    columns = (
-        {} if one.labels is None or other.labels is None else {"label": (one.labels, other.labels)}
-    )
-    for name in one.groups:
-        if name in other.groups:
-            columns[name] = one.groups[name], other.groups[name]
-    stratum = frequency_strata(
-        np.concatenate([one.selected / one.shown, other.selected / other.shown])
-    )
+    stratum = frequency_strata(one.selected / one.shown, other.selected / other.shown)
     right = other.correct.mean(axis=1)
     shifts = (
-        _compare_column(name, np.concatenate(pair), stratum, right)
-        for name, pair in columns.items()
+        _compare_column(name, classes, stratum, right)
+        for name, classes in shared_classes(study).items()
     )
     return [each for each in shifts if each is not None]
 

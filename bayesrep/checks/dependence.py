@@ -1,4 +1,4 @@
-"""What the correlation of annotators' answers about an image does to the mean gap.
+"""Effect of the correlation of annotators' answers about an image on the mean gap.
 
 A fit integrates the correlation ρ (`bayesrep.inference.dependence`), or takes it as known
 (`JointOptions.dependence`). Along the draws' ρ the mean gap is regressed on ρ: the regression says
@@ -44,13 +44,13 @@ def dependence_table(posterior: Posterior) -> pl.DataFrame | None:
     if "dependence" not in group:
         return None
     gap = group["bias_corrected_gap"].values.mean(axis=-1).ravel()
-    at = group["dependence"].values.ravel()
-    levels, count = np.unique(at, return_counts=True)
+    correlation = group["dependence"].values.ravel()
+    levels, count = np.unique(correlation, return_counts=True)
     # Few draws may have ρ = 0, and all say what the gap would be there.
-    line = np.polynomial.Polynomial.fit(at, gap, min(2, len(levels) - 1))
-    lower, upper = np.quantile(gap - line(at), (0.025, 0.975))
-    shown = np.union1d(0.0, levels[count >= MIN_PROBABILITY_SHOWN * len(at)])
-    share = dict(zip(levels.tolist(), (count / len(at)).tolist(), strict=True))
+    line = np.polynomial.Polynomial.fit(correlation, gap, min(2, len(levels) - 1))
+    lower, upper = np.quantile(gap - line(correlation), (0.025, 0.975))
+    shown = np.union1d(0.0, levels[count >= MIN_PROBABILITY_SHOWN * len(correlation)])
+    share = dict(zip(levels.tolist(), (count / len(correlation)).tolist(), strict=True))
     return pl.DataFrame(
         {
             "dependence": shown,
@@ -62,23 +62,25 @@ def dependence_table(posterior: Posterior) -> pl.DataFrame | None:
     )
 
 
-def judge_dependence(posterior: Posterior, words: Words = IMAGE_WORDS) -> Finding:
-    """Say what the correlation is, and what the mean gap would be without."""
-    table = dependence_table(posterior)
+def judge_dependence(
+    posterior: Posterior, table: pl.DataFrame | None, words: Words = IMAGE_WORDS
+) -> Finding:
+    """Say what the correlation is, and what the mean gap would be without, by its table."""
     if table is None:
         rho = f"{read_record(posterior).dependence:g}"
         text = f"We assume that {assumption(posterior, words)}; no check can see it."
         return Finding(CHECK_NAME, f"{rho} assumed", "cannot be seen", "yes", text)
-    at = need_group(posterior, "posterior")["dependence"].values
-    lower, upper = (f"{end:.3f}" for end in np.quantile(at, (0.025, 0.975)))
+    correlation = need_group(posterior, "posterior")["dependence"].values
+    lower, upper = (f"{end:.3f}" for end in np.quantile(correlation, (0.025, 0.975)))
+    estimate = f"{correlation.mean():.3f} ({lower} to {upper})"
     gap, *ends = (write_points(table[name][0], 1) for name in ("gap", "lower", "upper"))
     text = (
-        f"The correlation of {words.annotators}' answers about an {words.image} is {at.mean():.3f} "
-        f"({lower} to {upper}), as far as a smooth distribution of selection frequencies tells it "
+        f"The correlation of {words.annotators}' answers about an {words.image} is {estimate}, "
+        "as far as a smooth distribution of selection frequencies tells it "
         f"from their spread; the intervals allow for it. If {words.annotators} answered "
         f"independently, the mean gap would be {gap} points ({ends[0]} to {ends[1]})."
     )
-    return Finding(CHECK_NAME, f"{at.mean():.3f} ({lower} to {upper})", "learnt", "yes", text)
+    return Finding(CHECK_NAME, estimate, "learnt", "yes", text)
 
 
 def independence_note(posterior: Posterior, words: Words = IMAGE_WORDS) -> str:

@@ -141,7 +141,8 @@ def examine(
             findings.append(judge_agreement(fitted))
         findings += [*judge_crowd(fitted), *judge_classes(fitted)]
     sensitivity, on_prior = judge_prior(posterior, words)
-    findings += on_prior, judge_dependence(posterior, words)
+    dependence = dependence_table(posterior)
+    findings += on_prior, judge_dependence(posterior, dependence, words)
     ordered = sorted(findings, key=lambda finding: -TRUST_RANK[finding.trust])
     columns = ("check", "value", "wanted", "trust")
     return Diagnosis(
@@ -151,7 +152,7 @@ def examine(
         predictions=predictions,
         sensitivity=sensitivity,
         assumption=list_assumptions(posterior, fitted),
-        dependence=dependence_table(posterior),
+        dependence=dependence,
     )
 
 

@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import bayesrep
 from bayesrep.commands.options import add_length, add_shared, length, read_fitted
@@ -12,6 +12,8 @@ from bayesrep.studies.representation import number
 from bayesrep.studies.vocabulary import words_of
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from bayesrep.posterior.fitted import Fitted
 
 EXAMPLE = "my-study posterior.nc --csv adjusted.csv"
@@ -50,8 +52,8 @@ def run(arguments: Namespace) -> int:
     # Notes cost time to compute: only where they are shown, or in the JSON.
     with_notes = arguments.notes or arguments.json
     of_classes = judge_classes(fitted)
-    notes = _judge_assumptions(study, posterior, fitted) if with_notes else []
-    band = dependence_table(posterior)
+    dependence = dependence_table(posterior)
+    notes = _judge_assumptions(study, fitted, dependence) if with_notes else []
     text = (
         f"{estimates_table(table, top, words)}\n\nMean over {words.classifiers} and line:\n\n"
         f"{gaps_text(gaps, clear=measured.is_above_zero)}\n"
@@ -72,11 +74,14 @@ def run(arguments: Namespace) -> int:
             "the shape of the distribution of selection frequencies: the rest comes from the "
             "prior; diagnose says how much that moves the answer."
         )
-    facts = {"gaps": gaps.to_dicts(), "dependence": None if band is None else band.to_dicts()}
+    levels = None if dependence is None else dependence.to_dicts()
+    facts = {"gaps": gaps.to_dicts(), "dependence": levels}
     return emit_table(arguments, table, text, facts, study.left_out)
 
 
-def _judge_assumptions(study: "bayesrep.Study", posterior: Any, fitted: "Fitted") -> list[str]:
+def _judge_assumptions(
+    study: "bayesrep.Study", fitted: "Fitted", dependence: "pl.DataFrame | None"
+) -> list[str]:
     """Say what each assumption would do were it wrong."""
     from bayesrep.checks.crowd import judge_unknown_crowd
     from bayesrep.checks.dependence import judge_dependence
@@ -85,4 +90,4 @@ def _judge_assumptions(study: "bayesrep.Study", posterior: Any, fitted: "Fitted"
         crowd = f"{bayesrep.describe_crowd(study).sentence} The intervals above allow for it."
     else:
         crowd = judge_unknown_crowd(fitted).sentence
-    return [judge_dependence(posterior, fitted.words).sentence, crowd]
+    return [judge_dependence(fitted.posterior, dependence, fitted.words).sentence, crowd]

@@ -64,24 +64,24 @@ def posterior_groups(
     by_classifier = (*by_draw, "classifier")
     flat = population_accuracy(problem, log_mass.reshape(-1, *log_mass.shape[2:]), random)
     population = flat.reshape(shape)
-    drawn = {}
+    variables = {}
     if draws.dependence is not None:
-        drawn["dependence"] = by_draw, draws.dependence
+        variables["dependence"] = by_draw, draws.dependence
         log_prior = -0.5 * np.square(draws.dependence / problem.options.dependence_prior)
         values["lp"] = values["lp"] + log_prior
         values["log_prior_shared"] = values["log_prior_shared"] + log_prior
     # Draws of what images weigh, for a population of them and for classes of known shares.
-    moved = class_shift(problem, classes, shape[0] * shape[1], random) if classes else None
-    if moved is not None:
-        shift = moved.reshape(shape)
+    correction = class_shift(problem, classes, shape[0] * shape[1], random) if classes else None
+    if correction is not None:
+        shift = correction.reshape(shape)
         values["adjusted_accuracy"] = np.clip(values["adjusted_accuracy"] + shift, 0, 1)
-        drawn["class_shift"] = by_draw, shift.mean(axis=2)
+        variables["class_shift"] = by_draw, shift.mean(axis=2)
     return {
         "posterior": {
             **posterior_group(problem, data, values),
             "population_reference_accuracy": (by_classifier, population),
             "population_gap": (by_classifier, population - values["adjusted_accuracy"]),
-            **drawn,
+            **variables,
         },
         "log_prior": {
             "shared": (by_draw, values["log_prior_shared"]),

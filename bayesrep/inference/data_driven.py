@@ -50,7 +50,7 @@ def choose_components(problem: Problem, *, choose: bool) -> tuple[Problem, str]:
     with jax.default_device(jax.local_devices(backend="cpu")[0]):  # a few dozen numbers
         # Groups of images count together.
         cells = [problem.statistics.cells[role] for role in problem.roles]
-        datasets = tuple(counts_of(complete([each]), options.dependence or 0.0) for each in cells)
+        datasets = tuple(counts_of(complete([each]), options.dependence) for each in cells)
         evidence, start = find_mixture_mode(datasets, options)
         fewest = evidence
         while choose and options.components < MAX_COMPONENTS:

@@ -77,12 +77,12 @@ def _probabilities(levels: Sequence[DependenceLevel]) -> Float[np.ndarray, "leve
     """Integrate the density over ρ, interpolated, to the probabilities of the levels."""
     if len(levels) < 2:
         return np.ones(len(levels))
-    at = np.array([level.dependence for level in levels])
+    grid = np.array([level.dependence for level in levels])
     height = np.array([level.log_density for level in levels])
-    fine = np.linspace(at[0], at[-1], 2000)
-    density = np.exp(PchipInterpolator(at, height)(fine) - height.max())
+    fine = np.linspace(grid[0], grid[-1], 2000)
+    density = np.exp(PchipInterpolator(grid, height)(fine) - height.max())
     # Between two levels the mass is divided so that the mean of ρ is kept.
-    hats = np.stack([np.interp(fine, at, row) for row in np.eye(len(at))])
+    hats = np.stack([np.interp(fine, grid, row) for row in np.eye(len(grid))])
     mass = hats @ density
     return mass / mass.sum()
 
@@ -127,13 +127,13 @@ def integrate_dependence(
         if number == 0:  # draws as they are, by the exact program of independent answers
             parts.append((tools, data, rows))
             continue
-        moved = _transport({name: leaf[rows] for name, leaf in flat.items()}, levels[0], each)
-        for name, leaf in moved.items():
+        positions = _transport({name: leaf[rows] for name, leaf in flat.items()}, levels[0], each)
+        for name, leaf in positions.items():
             flat[name][rows] = leaf
         parts.append((dependent, each.data, rows))
-    at = np.array([0.0, *(each.dependence for each in levels[1:])])
+    grid = np.array([0.0, *(each.dependence for each in levels[1:])])
     position = {name: leaf.reshape(*shape, *leaf.shape[1:]) for name, leaf in flat.items()}
-    return DependentDraws(position, parts, at[level].reshape(shape))
+    return DependentDraws(position, parts, grid[level].reshape(shape))
 
 
 def _transport(

@@ -40,6 +40,7 @@ from bayesrep.models.answers import overdispersion
 from bayesrep.models.counts import pair_of_cells
 from bayesrep.numerics.post_stratification import frequency_strata, post_stratify
 from bayesrep.studies.statistics import Cells
+from bayesrep.studies.study import shared_classes
 from bayesrep.types import Float, Floats, Ints
 
 MIN_ANSWER_VARIANCE = 1e-12
@@ -203,11 +204,10 @@ def class_column(problem: Problem) -> str:
     """Choose the images' classes: labels, or the only column of groups; empty if there are none."""
     if problem.study is None or problem.grouping is not None:
         return ""
-    one, other = problem.study.reference, problem.study.replication
-    if one.labels is not None and other.labels is not None:
+    columns = shared_classes(problem.study)
+    if "label" in columns:
         return "label"
-    columns = sorted(one.groups.keys() & other.groups.keys())
-    return columns[0] if len(columns) == 1 else ""
+    return next(iter(columns)) if len(columns) == 1 else ""
 
 
 def class_shift(
@@ -219,16 +219,12 @@ def class_shift(
     are for the posterior.
     """
     assert problem.study is not None
-    datasets = problem.study.reference, problem.study.replication
-    names = [
-        data.labels if data.labels is not None and column == "label" else data.groups[column]
-        for data in datasets
-    ]
-    kinds, classes = np.unique(np.concatenate(names), return_inverse=True)
-    if len(kinds) < 2 or 2 * len(kinds) > min(map(len, names)):
+    one, other = problem.study.reference, problem.study.replication
+    kinds, classes = np.unique(shared_classes(problem.study)[column], return_inverse=True)
+    if len(kinds) < 2 or 2 * len(kinds) > min(len(one.shown), len(other.shown)):
         return None
-    stratum = frequency_strata(np.concatenate([data.selected / data.shown for data in datasets]))
-    shift, influence = post_stratify(stratum, classes, datasets[1].correct)
+    stratum = frequency_strata(one.selected / one.shown, other.selected / other.shown)
+    shift, influence = post_stratify(stratum, classes, other.correct)
     return shift + _weighted_sums([influence], (count, len(shift)), random)
 
 

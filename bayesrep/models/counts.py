@@ -156,10 +156,11 @@ def images_on_pairs(tables: Sequence[Cells]) -> Float[np.ndarray, "group cell"]:
     return np.stack([on_pairs(cells.images, cells) for cells in tables])
 
 
-def counts_of(tables: Sequence[Cells], dependence: float = 0.0) -> Counts:
+def counts_of(tables: Sequence[Cells], dependence: float | None = 0.0) -> Counts:
     """Build the counts of one data set from the completed cells of every group."""
     images = jax.device_put(images_on_pairs(tables))
-    return Counts(lay_out(tables[0], dependence), images, find_possible_pairs(tables[0]))
+    # A correlation that a fit integrates is 0 where it samples.
+    return Counts(lay_out(tables[0], dependence or 0.0), images, find_possible_pairs(tables[0]))
 
 
 def on_pairs(

@@ -116,7 +116,7 @@ def joint_data(
         None if answers == BINOMIAL else partial(overdispersion, answers),
     )
     return JointData(
-        datasets=tuple(counts_of(each, dependence or 0.0) for each in tables.values()),
+        datasets=tuple(counts_of(each, dependence) for each in tables.values()),
         correct=jax.device_put(correct),
         wrong=jax.device_put(images["replication"][None] - correct),
         share=jax.device_put(total / total.sum()),

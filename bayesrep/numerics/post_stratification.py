@@ -30,8 +30,9 @@ class PostStratification(NamedTuple):
     influence: Float[np.ndarray, "image classifier"]  # the reference's images first
 
 
-def frequency_strata(frequency: Float[np.ndarray, "image"]) -> Int[np.ndarray, "image"]:
-    """Number strata of about equal observed frequency from 0."""
+def frequency_strata(*frequencies: Floats) -> Int[np.ndarray, "image"]:
+    """Number strata of about equal observed frequency from 0, of several data sets' images."""
+    frequency = np.concatenate(frequencies)
     values, place = np.unique(frequency, return_inverse=True)
     if len(values) > N_STRATA:
         edges = np.quantile(frequency, np.linspace(0, 1, N_STRATA + 1)[1:-1])
@@ -55,8 +56,8 @@ def post_stratify(
         for part in (slice(size), slice(size, None))
     )
     # Strata are compared that both data sets have.
-    both = (one.sum(axis=1) > 0) & (other.sum(axis=1) > 0)
-    share = np.where(both, one.sum(axis=1), 0.0)
+    common = (one.sum(axis=1) > 0) & (other.sum(axis=1) > 0)
+    share = np.where(common, one.sum(axis=1), 0.0)
     share /= share.sum()
     images = np.maximum(other.sum(axis=1), 1)
     of_one = one / np.maximum(one.sum(axis=1), 1)[:, None]
@@ -65,28 +66,28 @@ def post_stratify(
     residual = answers - (_sums(h, answers, strata) / images[:, None])[h]
     count = np.maximum(other.sum(axis=0), 1)
     effect = _sums(g, residual, kinds) / count[:, None]
-    moved = share @ (of_one - of_other)
+    difference = share @ (of_one - of_other)
 
     # Reference: its strata's shares, and its classes' within them.
-    at, second = stratum[:size], of_other @ effect
+    at, mean_effect = stratum[:size], of_other @ effect
     of_reference = np.where(
-        both[at, None], effect[classes[:size]] - second[at] - moved @ effect, 0.0
+        common[at, None], effect[classes[:size]] - mean_effect[at] - difference @ effect, 0.0
     )
     # Replication: its classes' shares, their mean residuals, and the strata's accuracies.
-    per_image = moved / count
+    per_image = difference / count
     of_replication = (
-        (share / images)[h, None] * (second[h] - effect[g])
+        (share / images)[h, None] * (mean_effect[h] - effect[g])
         + per_image[g, None] * (residual - effect[g])
         - residual * ((other @ per_image) / images)[h, None]
     )
-    influence = np.concatenate([of_reference / both[at].sum(), of_replication])
+    influence = np.concatenate([of_reference / common[at].sum(), of_replication])
     # The product of both errors, of shares and of effects, is in the squares twice.
     spread = of_one * (1 - of_one) / np.maximum(one.sum(axis=1), 1)[:, None]
     spread = np.square(share) @ (spread + of_other * (1 - of_other) / images[:, None])
     product = (spread / count).sum() * np.square(residual).mean(axis=0)
     total = np.square(influence).sum(axis=0)
     influence *= np.sqrt(np.clip(1 - product / np.maximum(total, 1e-300), 0.25, 1))
-    return PostStratification(moved @ effect, influence)
+    return PostStratification(difference @ effect, influence)
 
 
 def _sums(index: Ints, values: Floats, size: int) -> Float[np.ndarray, "{size} classifier"]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.studies import validation
@@ -391,6 +392,18 @@ def _truth_violations(where: str, truth: Truth, classifiers: int) -> Iterator[Vi
                 shape=list(shape),
                 classifier_count=classifiers,
             )
+
+
+def shared_classes(study: Study) -> dict[str, NDArray[np.str_]]:
+    """List labels and groups that both data sets have, by column, the reference's images first."""
+    one, other = study.reference, study.replication
+    columns = (
+        {} if one.labels is None or other.labels is None else {"label": (one.labels, other.labels)}
+    )
+    columns |= {
+        name: (one.groups[name], other.groups[name]) for name in one.groups if name in other.groups
+    }
+    return {name: np.concatenate(pair) for name, pair in columns.items()}
 
 
 def _text_bytes(texts: Sequence[str] | None) -> bytes:
