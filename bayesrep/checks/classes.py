@@ -140,10 +140,9 @@ def _corrected_sentence(fitted: Fitted, words: Words) -> str:
     shift = fitted.group["class_shift"].values.ravel()
     lower, upper = (write_points(end, 1) for end in np.quantile(shift, (0.025, 0.975)))
     return (
-        f"Classes ({fitted.group.attrs['classes']}) differ between the data sets among "
-        f"{words.images} selected as often. With the reference's, {words.classifiers} would be "
-        f"{write_points(shift.mean(), 1)} points ({lower} to {upper}) better on the replication; "
-        "this is corrected."
+        f"Accuracies are corrected for the shares of classes ({fitted.group.attrs['classes']}) "
+        f"among {words.images} selected as often: with the reference's, {words.classifiers} would "
+        f"be {write_points(shift.mean(), 1)} points ({lower} to {upper}) better on the replication."
     )
 
 
