@@ -1,16 +1,20 @@
-"""Sensitivity to the crowd: variance over known workers, or over assumed crowds."""
+"""Sensitivity to the crowd: variance over known workers, or what is known of the people."""
+
+from dataclasses import replace
 
 import numpy as np
 
 from bayesrep.checks.finding import Finding
 from bayesrep.numerics.estimands import Z_975
 from bayesrep.posterior.fitted import Fitted
+from bayesrep.studies.leniency import SAME_CROWD
 from bayesrep.studies.study import Study
 
 MIN_SD_RATIO = 1.1
 """Smallest reported ratio of the mean adjusted accuracy's sd, with workers over without."""
-ONE_POINT = 0.01
-"""Standard deviation of mean selection frequencies between crowds, for illustration."""
+N_PEOPLE = 100
+"""People in each of two crowds, for illustration."""
+PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 
 
 def judge_crowd(fitted: Fitted) -> list[Finding]:
@@ -21,7 +25,7 @@ def judge_crowd(fitted: Fitted) -> list[Finding]:
     if not isinstance(fitted.study, Study):
         return []
     if all(data.answers is None for data in fitted.study.datasets.values()):
-        return [judge_unknown_crowd(fitted)]
+        return [judge_people(fitted)]
     from bayesrep.answers.crowd import describe_crowd  # sparse matrices take long to import
 
     check, criterion = "workers who answered many images", f"< {MIN_SD_RATIO:g} times"
@@ -45,39 +49,37 @@ def judge_crowd(fitted: Fitted) -> list[Finding]:
 
 
 def assumed_of_crowds(fitted: Fitted) -> str:
-    """State the assumption on crowds, as a clause; empty if it is known who answered."""
-    if not isinstance(fitted.study, Study) or fitted.knows_workers:
+    """State the assumption on crowds, as a clause; empty where it is known who answered."""
+    if not isinstance(fitted.study, Study) or fitted.knows_workers or fitted.study.people:
         return ""
-    if fitted.crowd_sd:
-        return f"crowds differ with an sd of {100 * fitted.crowd_sd:g} %"
     return "both crowds were equally strict"
 
 
-def judge_unknown_crowd(fitted: Fitted) -> Finding:
-    """State the assumption on crowds of unknown workers, and the effect if it is wrong."""
-    check, criterion = "crowds of the two data sets", "cannot be seen"
-    assumed, words = fitted.crowd_sd, fitted.words
-    start = (
-        f"The two groups of {words.annotators} are assumed to differ by {100 * assumed:g} points "
-        "of mean selection frequency (sd), as it is not known who answered"
-        if assumed
-        else f"Both groups of {words.annotators} are assumed to be equally strict, as it is not "
-        "known who answered"
-    )
-    measure = f". To measure it, give answers by {words.worker}."
-    value = f"sd {100 * assumed:g} points assumed" if assumed else "alike, assumed"
-    # Independent normal errors add in squares.
-    half = Z_975 * float(np.std(fitted.adjusted_draws.mean(axis=-1)))
-    # The direction of the mean over classifiers.
-    mean = np.full((fitted.adjusted_draws.shape[-1], 1), 1 / fitted.adjusted_draws.shape[-1])
-    a_point = Z_975 * ONE_POINT * float(np.linalg.norm(fitted.crowd_effects(mean)))
-    text = (
-        f"{start}. The mean gap is then known to within \N{PLUS-MINUS SIGN}"
-        f"{100 * np.hypot(half, a_point * assumed / ONE_POINT):.1f} points"
-    )
-    if not assumed:
-        text += (
-            f", and to \N{PLUS-MINUS SIGN}{100 * np.hypot(half, a_point):.1f} if they may differ "
-            "by 1 point of mean selection frequency (crowd_sd=0.01)"
+def judge_people(fitted: Fitted) -> Finding:
+    """Judge what is known of who answered, and how well the mean gap is known if nothing is."""
+    words, people = fitted.words, fitted.statistics.people
+    who, value = f"{words.annotators} of the two data sets", "not known"
+    if people == SAME_CROWD:
+        return Finding(who, "the same", "known")
+    adjusted = fitted.adjusted_draws
+    half = Z_975 * float(np.std(adjusted.mean(axis=-1)))
+    if people is not None:
+        text = (
+            f"A crowd of {people:,} {words.annotators} answered about each data set, and intervals "
+            "allow for crowds that differ: the mean gap is known to within "
+            f"{PLUS_MINUS}{100 * half:.1f} points. With the same {words.annotators} for both, "
+            "mixed, crowds do not matter."
         )
-    return Finding(check, value, criterion, "yes", f"{text}{measure}")
+        return Finding(who, f"{people:,} each", "known", "yes", text)
+    # The direction of the mean over classifiers. Independent normal errors add in squares.
+    mean = np.full((adjusted.shape[-1], 1), 1 / adjusted.shape[-1])
+    effect = float(np.abs(fitted.leniency_effect(mean)).sum())
+    scale = replace(fitted.statistics, people=N_PEOPLE).leniency_scale
+    wide = float(np.hypot(half, Z_975 * effect * scale))
+    text = (
+        f"It is not known who answered. If the same {words.annotators} answered about both data "
+        f"sets, mixed, the mean gap is known to within {PLUS_MINUS}{100 * half:.1f} points; with "
+        f"two crowds of a hundred, to within {PLUS_MINUS}{100 * wide:.1f}. Say which: "
+        "--people same, or how many answered about each."
+    )
+    return Finding(who, value, "known", "with care", text)

@@ -81,7 +81,7 @@ def _options_of(source: str) -> set[str]:
     """The options that a source takes."""
     reader = READERS[source]
     option_names = {name.replace("_", "-") for name in signature(reader.read).parameters}
-    option_names |= {"files", "out", "words"}
+    option_names |= {"files", "out", "words", "people"}
     return option_names | {"selection"} if reader.has_counts else option_names
 
 
@@ -116,6 +116,7 @@ def _add_own(option: Callable[..., None]) -> None:
     option("--replication", help="name of the replication data set")
     option("--candidates", metavar="NAME", help="name of the pool of candidates (tables)")
     option("--further", **SHARED_ARGUMENTS["--further"])
+    option("--people", **SHARED_ARGUMENTS["--people"])
     option(
         "--selection",
         action="append",
@@ -228,6 +229,7 @@ def _import(arguments: Namespace, options: Mapping[str, Any]) -> int:
         keep_workers=arguments.keep_workers,
         selections=_selections(arguments.selection or ()),
         words=arguments.words,
+        people=arguments.people,
         progress=not arguments.no_progress,
         **options,
     )

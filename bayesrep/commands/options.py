@@ -18,6 +18,7 @@ from bayesrep.atomic import LEAST_COMPILATION, programs_cache
 from bayesrep.choices import AccuracyInterval, Role
 from bayesrep.commands.output import new_table, say
 from bayesrep.errors import OptionError, StudyError, reason
+from bayesrep.studies.leniency import parse_annotators
 
 ROLE_NAMES: tuple[Role, ...] = get_args(Role)
 
@@ -105,11 +106,10 @@ SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
     "--csv": {"type": Path, "metavar": "FILE", "help": "write the table here too"},
     "--force": {"action": "store_true", "help": "replace what is at the output path"},
     "--allow-unconverged": {"action": "store_true", "help": "show a fit that failed its checks"},
-    "--crowd-sd": {
-        "type": float,
-        "metavar": "SD",
-        "help": "assumed where it is not known who answered: by how much crowds' mean selection "
-        "frequencies differ, as a fraction (0.0)",
+    "--people": {
+        "type": parse_annotators,
+        "metavar": "same|N",
+        "help": "who answered: the same people about both data sets, mixed, or how many about each",
     },
     "--interval": {"choices": get_args(AccuracyInterval), "help": "of accuracies (jeffreys)"},
     "--classes": {

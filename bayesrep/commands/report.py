@@ -42,7 +42,7 @@ def add(parser: ArgumentParser) -> None:
     option(
         "--images", type=Path, metavar="FOLDER", help="pictures of the reference, some to be shown"
     )
-    add_shared(parser, "--objects", "--counts", "--crowd-sd", "--allow-unconverged")
+    add_shared(parser, "--objects", "--counts", "--allow-unconverged")
     add_shared(parser, "--no-progress", "--seed", "--force")
 
 

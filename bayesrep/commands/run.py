@@ -78,7 +78,7 @@ def add(parser: ArgumentParser) -> None:
     option("--reference", metavar="NAME", help="what the tables call the reference")
     option("--replication", metavar="NAME", help="what the tables call the replication")
     option("--candidates", metavar="NAME", help="what they call the pool, where they hold it")
-    add_shared(parser, "--further")
+    add_shared(parser, "--further", "--people")
     option("--out", type=Path, required=True, metavar="FOLDER", help="of everything that is made")
     option(
         "--method",
@@ -122,7 +122,16 @@ def describe_kept(arguments: Namespace) -> str:
 
 def _describe_request(arguments: Namespace) -> dict[str, Any]:
     """Identify a request: everything it makes depends on the tables' contents and the options."""
-    names = ("reference", "replication", "candidates", "further", "method", "bootstrap", "seed")
+    names = (
+        "reference",
+        "replication",
+        "candidates",
+        "further",
+        "people",
+        "method",
+        "bootstrap",
+        "seed",
+    )
     options = {name: getattr(arguments, name) for name in names}
     contents: dict[str, str] = {}
     for file in arguments.files:
@@ -315,6 +324,7 @@ class _Work:
                 force=True,
                 name=self.out.resolve().name,
                 further=by_role(self.arguments.further),
+                people=self.arguments.people,
                 **options,
             )
         if imported.lacks("predictions"):

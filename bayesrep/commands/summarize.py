@@ -28,7 +28,7 @@ def add(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--notes", action="store_true", help="what each assumption would do were it wrong"
     )
-    add_shared(parser, "--crowd-sd", "--csv", "--force")
+    add_shared(parser, "--csv", "--force")
     add_shared(parser, "--allow-unconverged")
 
 
@@ -44,7 +44,7 @@ def run(arguments: Namespace) -> int:
     top = length(arguments)
     study, posterior = read_fitted(arguments)
     words = words_of(study)
-    fitted = Fitted(study, posterior, arguments.crowd_sd or 0.0)
+    fitted = Fitted(study, posterior)
     fitted = fitted.require_convergence(allow_unconverged=arguments.allow_unconverged)
     table, gaps = tables.accuracies(fitted), tables.gaps(fitted)
     measured = measured_drop(study)
@@ -83,11 +83,11 @@ def _judge_assumptions(
     study: "bayesrep.Study", fitted: "Fitted", dependence: "pl.DataFrame | None"
 ) -> list[str]:
     """Say what each assumption would do were it wrong."""
-    from bayesrep.checks.crowd import judge_unknown_crowd
+    from bayesrep.checks.crowd import judge_people
     from bayesrep.checks.dependence import judge_dependence
 
     if fitted.knows_workers:
         crowd = f"{bayesrep.describe_crowd(study).sentence} The intervals above allow for it."
     else:
-        crowd = judge_unknown_crowd(fitted).sentence
+        crowd = judge_people(fitted).sentence
     return [judge_dependence(fitted.posterior, dependence, fitted.words).sentence, crowd]

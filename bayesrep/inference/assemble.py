@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrep.inference.annotators import AnnotatorDraws
 from bayesrep.inference.cells import cell_groups, cell_names, evaluate_cells, thinning
-from bayesrep.inference.dependence import DependentDraws
 from bayesrep.inference.image_weights import class_shift, population_accuracy
 from bayesrep.inference.problem import Problem
 from bayesrep.models.answers import BINOMIAL
@@ -50,7 +50,7 @@ def posterior_group(
 def posterior_groups(
     problem: Problem,
     data: Data,
-    draws: DependentDraws,
+    draws: AnnotatorDraws,
     stats: Mapping[str, NDArray[Any]],
     *,
     seed: int,
@@ -64,10 +64,9 @@ def posterior_groups(
     by_classifier = (*by_draw, "classifier")
     flat = population_accuracy(problem, log_mass.reshape(-1, *log_mass.shape[2:]), random)
     population = flat.reshape(shape)
-    variables = {}
-    if draws.dependence is not None:
-        variables["dependence"] = by_draw, draws.dependence
-        log_prior = -0.5 * np.square(draws.dependence / problem.options.dependence_prior)
+    variables = {name: (by_draw, value) for name, value in draws.varied.items()}
+    if "dependence" in draws.varied:
+        log_prior = -0.5 * np.square(draws.varied["dependence"] / problem.options.dependence_prior)
         values["lp"] = values["lp"] + log_prior
         values["log_prior_shared"] = values["log_prior_shared"] + log_prior
     # Draws of what images weigh, for a population of them and for classes of known shares.
@@ -131,6 +130,7 @@ def attributes(
         "versions": json.dumps(versions()),
         "study_fingerprint": "" if problem.study is None else problem.study.fingerprint(),
         "statistics_digest": problem.statistics.digest(),
+        "leniency_scale": problem.statistics.leniency_scale,
         "selection": json.dumps({role: r.content() for role, r in rules.items() if r is not None}),
         **{k: v if isinstance(v, str | int | float) else json.dumps(v) for k, v in more.items()},
     }

@@ -18,14 +18,10 @@ from jax.sharding import Mesh
 from bayesrep import bounds
 from bayesrep.choices import STRATEGIES, Feedback, Strategy, find_strategy, list_methods
 from bayesrep.errors import ConvergenceWarning, OptionError
+from bayesrep.inference.annotators import integrate_annotators
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups, versions
 from bayesrep.inference.checkpoint import open_checkpoint
 from bayesrep.inference.data_driven import choose_components, widen_priors
-from bayesrep.inference.dependence import (
-    given_dependence,
-    integrate_dependence,
-    learns_dependence,
-)
 from bayesrep.inference.device import N_TIMED_STEPS, DeviceChoice, choose, spread_over
 from bayesrep.inference.image_weights import class_column
 from bayesrep.inference.methods import Run, sample_around_mode
@@ -296,12 +292,8 @@ def _attempt(
     if verdict is not None and not (verdict.converged or is_last):
         return verdict, {}, {}
     run.bar.stage("evaluating")
-    # With cut feedback no likelihood of all data weighs the correlations of answers.
-    if run.marginal is not None and learns_dependence(run.problem):
-        mode = run.marginal.setting.whitening.center
-        draws = integrate_dependence(run.problem, run.tools, run.data, position, mode, run.seed)
-    else:
-        draws = given_dependence(run.tools, run.data, position)
+    mode = None if run.marginal is None else run.marginal.setting.whitening.center
+    draws = integrate_annotators(run.problem, run.tools, run.data, position, mode, run.seed)
     contents = posterior_groups(run.problem, run.data, draws, stats, seed=run.seed, classes=classes)
     run.bar.stage("judging")
     schedule = json.dumps(asdict(replace(run.schedule, warmup=warmup)))

@@ -17,9 +17,9 @@ import numpy as np
 
 from bayesrep.errors import ConvergenceWarning, EstimateWarning, IdentificationWarning
 from bayesrep.inference import fit
+from bayesrep.inference.annotators import integrate_annotators
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups
 from bayesrep.inference.data_driven import choose_components
-from bayesrep.inference.dependence import integrate_dependence
 from bayesrep.inference.image_weights import share_images
 from bayesrep.inference.laplace_marginal import Marginal
 from bayesrep.inference.mode import around_mode
@@ -103,7 +103,7 @@ def normal_posterior(study: Study, *, seed: int, draws: int = OUTCOME_DRAWS) -> 
         half["units"] = np.asarray(setting.noise.draw(jax.random.key(seed), draws // 2))
         standard = {name: jnp.asarray(np.concatenate([each, -each])) for name, each in half.items()}
         position = jax.tree.map(lambda leaf: np.asarray(leaf)[None], jax.vmap(normal)(standard))
-        dependent = integrate_dependence(problem, tools, data, position, normal.center, seed)
+        dependent = integrate_annotators(problem, tools, data, position, normal.center, seed)
         contents = posterior_groups(problem, data, dependent, {}, seed=seed, classes="")
     facts = attributes(problem, data, method="normal", seed=seed)
     return build_tree(contents, coordinates(problem), {**facts, "converged": 0})

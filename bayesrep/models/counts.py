@@ -118,13 +118,14 @@ def pair_of_cells(cells: Cells) -> Ints:
     return np.searchsorted(sizes, cells.shown) * (sizes[-1] + 1) + cells.selected
 
 
-def lay_out(cells: Cells, dependence: float = 0.0) -> Pairs:
+def lay_out(cells: Cells, dependence: float = 0.0, leniency: float = 0.0) -> Pairs:
     """Lay out the pairs of completed cells for the likelihood."""
     sizes = np.unique(cells.shown)
     log_choices = log_binomial(cells.shown, cells.selected)
     rejected = cells.shown - cells.selected
-    if dependence > 0:
-        log_answers = logit_quadrature.log_dependent(cells.selected, rejected, dependence)
+    if dependence > 0 or leniency != 0:
+        rho = max(dependence, logit_quadrature.SMALLEST_DEPENDENCE)
+        log_answers = logit_quadrature.log_dependent(cells.selected, rejected, rho, leniency)
         return DependentPairs(
             *(jax.device_put(on_pairs(x, cells).T) for x in (log_answers.T, log_choices))
         )
@@ -156,11 +157,14 @@ def images_on_pairs(tables: Sequence[Cells]) -> Float[np.ndarray, "group cell"]:
     return np.stack([on_pairs(cells.images, cells) for cells in tables])
 
 
-def counts_of(tables: Sequence[Cells], dependence: float | None = 0.0) -> Counts:
+def counts_of(
+    tables: Sequence[Cells], dependence: float | None = 0.0, leniency: float | None = 0.0
+) -> Counts:
     """Build the counts of one data set from the completed cells of every group."""
     images = jax.device_put(images_on_pairs(tables))
-    # A correlation that a fit integrates is 0 where it samples.
-    return Counts(lay_out(tables[0], dependence or 0.0), images, find_possible_pairs(tables[0]))
+    # A correlation or leniency that a fit integrates is 0 where it samples.
+    pairs = lay_out(tables[0], dependence or 0.0, leniency or 0.0)
+    return Counts(pairs, images, find_possible_pairs(tables[0]))
 
 
 def on_pairs(

@@ -102,6 +102,7 @@ class JointData(NamedTuple):
 def joint_data(
     groups: Sequence[Mapping[str, Cells]],  # by role, the reference first, then the replication
     dependence: float | None = 0.0,
+    leniency: float | None = 0.0,
     answers: AnswerDistribution = BINOMIAL,
 ) -> JointData:
     """Build the arrays of the likelihood from the cells of every group, by data set."""
@@ -116,7 +117,10 @@ def joint_data(
         None if answers == BINOMIAL else partial(overdispersion, answers),
     )
     return JointData(
-        datasets=tuple(counts_of(each, dependence) for each in tables.values()),
+        datasets=tuple(
+            counts_of(each, dependence, leniency if role == "replication" else 0.0)
+            for role, each in tables.items()
+        ),
         correct=jax.device_put(correct),
         wrong=jax.device_put(images["replication"][None] - correct),
         share=jax.device_put(total / total.sum()),
@@ -314,7 +318,7 @@ JOINT_MODEL = Model(
     function=joint,
     options=JointOptions,
     data=lambda cells, _, options: joint_data(
-        cells, options.dependence, options.answer_distribution()
+        cells, options.dependence, options.leniency, options.answer_distribution()
     ),
     annotations=annotations_only,
     select=of_classifiers,

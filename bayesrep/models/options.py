@@ -51,6 +51,12 @@ class JointOptions:
         integrates (`bayesrep.inference.dependence`), and 0 elsewhere.
     dependence_prior
         Scale of this half-normal.
+    leniency
+        Log odds λ by which the replication's crowd selects images more often than the reference's
+        would, where it is known. None: a parameter, which a fit integrates, if the study says that
+        two crowds of so many people answered, and 0 elsewhere.
+    leniency_prior
+        Median of the standard deviation of λ in logits, in place of that of the study's people.
     first_location, log_step
         (mean, sd) of the lowest component's logit mean and of the log steps up to the next ones;
         log √(K − 1) is subtracted from the latter, so that many components stay in reach.
@@ -85,6 +91,8 @@ class JointOptions:
     monotone: bool = False
     dependence: float | None = None
     dependence_prior: float = 0.07
+    leniency: float | None = None
+    leniency_prior: float | None = None
     first_location: Prior = (0.7, 0.5)
     log_step: Prior = (0.4, 0.3)
     log_concentration: Prior = (2.5, 0.6)
@@ -128,6 +136,11 @@ class JointOptions:
             raise OptionError("dependence-out-of-range", dependence=self.dependence)
         if not self.dependence_prior > 0:
             raise OptionError("dependence-prior-not-positive", value=self.dependence_prior)
+        for name, least in (("leniency", -LARGEST_LENIENCY), ("leniency_prior", 0.0)):
+            value = getattr(self, name)
+            if value is not None and not least <= value <= LARGEST_LENIENCY:
+                between = f"from {least:g} to {LARGEST_LENIENCY:g}"
+                raise OptionError("leniency-out-of-range", option=name, range=between, value=value)
         refuse_above("degree", self.degree, LARGEST_DEGREE)
         if self.curve not in CURVE_FAMILIES:
             choices = ", ".join(CURVE_FAMILIES)
@@ -184,6 +197,7 @@ class JointOptions:
 LARGEST_COMPONENTS = 6
 LARGEST_DEGREE = 400
 LARGEST_TERMS = 100
+LARGEST_LENIENCY = 10.0  # logits
 RELATIVE_PRIORS = ("slope", "bend", "classifier_slope", "classifier_bend")
 """Priors that a monotone curve takes relative to the slope."""
 

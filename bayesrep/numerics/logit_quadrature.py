@@ -18,16 +18,19 @@ from bayesrep.types import Float, Int
 N_NODES = 200
 MAX_NODE_LOGIT = 200.0  # exp(−200 a) is negligible for a of 0.2 and more
 _SINH_SCALE = 2.0  # c
+SMALLEST_DEPENDENCE = 1e-6
+"""Correlation that stands for 0 in the program of correlated answers."""
 
 
-def nodes() -> tuple[
-    Float[np.ndarray, "node"], Float[np.ndarray, "node"], Float[np.ndarray, "node"]
-]:
-    """Return log s, log(1 − s) and the log weights of dt at the nodes."""
+def nodes(
+    leniency: float = 0.0,
+) -> tuple[Float[np.ndarray, "node"], Float[np.ndarray, "node"], Float[np.ndarray, "node"]]:
+    """Return log s, log(1 − s), as a lenient crowd has them, and the log weights of dt."""
     end = _SINH_SCALE * np.arcsinh(MAX_NODE_LOGIT / _SINH_SCALE)
     u = np.linspace(-end, end, N_NODES)
     t = _SINH_SCALE * np.sinh(u / _SINH_SCALE)
-    return -np.logaddexp(0, -t), -np.logaddexp(0, t), np.log(np.cosh(u / _SINH_SCALE))
+    seen = t + leniency
+    return -np.logaddexp(0, -seen), -np.logaddexp(0, seen), np.log(np.cosh(u / _SINH_SCALE))
 
 
 def log_mixture_weights(
@@ -54,18 +57,21 @@ def log_likelihood(
 
 
 def log_dependent(
-    selected: Int[np.ndarray, "cell"], rejected: Int[np.ndarray, "cell"], dependence: float
+    selected: Int[np.ndarray, "cell"],
+    rejected: Int[np.ndarray, "cell"],
+    dependence: float,
+    leniency: float = 0.0,
 ) -> Float[np.ndarray, "cell node"]:
     """Compute the log likelihood of correlated answers: a beta-binomial around s, without C(n, k).
 
     With an intraclass correlation ρ, answers are Bernoulli of s' ~ Beta(s φ, (1 − s) φ),
-    φ = 1/ρ − 1:
+    φ = 1/ρ − 1, and with a crowd's leniency λ logit s + λ takes the place of logit s:
 
         log B(k + s φ, n − k + (1 − s) φ) − log B(s φ, (1 − s) φ)
     """
     # Ratios of beta functions as rising factorials: gamma functions cancel where φ is large.
     total = 1 / dependence - 1
-    log_s, log_rest, _ = nodes()
+    log_s, log_rest, _ = nodes(leniency)
     return (
         log_rising(total * np.exp(log_s), selected)
         + log_rising(total * np.exp(log_rest), rejected)

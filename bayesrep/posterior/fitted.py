@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesrep.errors import ConvergenceError, OptionError, PosteriorError, StudyError
+from bayesrep.errors import ConvergenceError, PosteriorError, StudyError
 from bayesrep.files.netcdf import Group
 from bayesrep.numerics.codes import Codes
 from bayesrep.numerics.settings import refuse_fork
@@ -48,16 +48,12 @@ class Fitted:
         The study, or its sufficient statistics where nothing is asked of single images.
     posterior
         From `bayesrep.fit` or `bayesrep.read_posterior`.
-    crowd_sd
-        Assumed standard deviation of a data set's mean selection frequency between crowds of
-        annotators, where it is not known who answered.
 
     Raises
     ------
-    OptionError
-        If the standard deviation is not a fraction, or nothing is left to assume.
     PosteriorError
-        If the posterior is another study's, does not say whose, or has no adjusted accuracies.
+        If the posterior is another study's or of other people's answers, does not say whose, or
+        has no adjusted accuracies.
 
     Notes
     -----
@@ -68,7 +64,6 @@ class Fitted:
 
     study: Study | SufficientStatistics
     posterior: Posterior
-    crowd_sd: float = 0.0
 
     def __post_init__(self) -> None:
         refuse_fork()
@@ -84,10 +79,9 @@ class Fitted:
         names = {"classifier": self.statistics.classifiers, "dataset": self.record.roles}
         object.__setattr__(self, "posterior", order_posterior(self.posterior, names))
         vars(self).pop("group")  # cached in the previous order
-        if not 0 <= self.crowd_sd <= 0.5:
-            raise OptionError("crowd-sd-out-of-range", crowd_sd=self.crowd_sd)
-        if self.crowd_sd and not self._unidentified_roles:
-            raise OptionError("crowd-sd-with-known-workers")
+        known = float(attributes.get("leniency_scale", 0.0))
+        if known != self.statistics.leniency_scale:
+            raise PosteriorError("posterior-of-other-people", people=self.statistics.people)
 
     def __repr__(self) -> str:
         record, sizes = self.record, self.group.sizes
@@ -158,11 +152,8 @@ class Fitted:
 
     @cached_property
     def draws_over_crowds(self) -> Float[np.ndarray, "chain draw classifier"]:
-        """Draws of the adjusted accuracies with the variance between workers or crowds added.
-
-        It is that of known workers, or assumed for crowds, and is added to the draws as noise.
-        """
-        if not self.allows_for_crowds:
+        """Draws of the adjusted accuracies with the variance over known workers added as noise."""
+        if not self.knows_workers:
             return self.adjusted_draws
         directions = self._leading_directions
         # Eigendecomposition instead of Cholesky: covariances may be singular.
@@ -234,46 +225,26 @@ class Fitted:
             return False
         return any(self.study.datasets[role].answers for role in self.record.roles)
 
-    @property
-    def allows_for_crowds(self) -> bool:
-        """True if the intervals allow for crowds that differ, by known workers or by `crowd_sd`."""
-        return self.knows_workers or self.crowd_sd > 0
-
-    @property
-    def _unidentified_roles(self) -> list[str]:
-        """Roles of the data sets without worker identities."""
-        datasets = self.images.datasets
-        return [role for role in self.record.roles if datasets[role].answers is None]
-
-    def crowd_effects(
+    def leniency_effect(
         self, directions: Float[np.ndarray, "classifier direction"]
-    ) -> Float[np.ndarray, "dataset direction"]:
-        """Derivatives of adjusted accuracies by unknown crowds' mean selection frequencies."""
-        from bayesrep.posterior.workers import crowd_effect
+    ) -> Float[np.ndarray, "direction"]:
+        """Derivative of adjusted accuracies by the leniency of the replication's crowd."""
+        from bayesrep.posterior.workers import leniency_effect
 
-        unidentified = (self._answered_images(role) for role in self._unidentified_roles)
-        effects = [crowd_effect(each, self._influences, directions) for each in unidentified]
-        return np.reshape(effects, (-1, directions.shape[1]))
+        return leniency_effect(self._answered_images("replication"), self._influences, directions)
 
     def _crowd_covariance(
         self, directions: Float[np.ndarray, "classifier direction"]
     ) -> Float[np.ndarray, "direction direction"]:
-        """Sum the covariances over known workers and over assumed crowds."""
+        """Compute the covariance over known workers."""
         from bayesrep.posterior.workers import worker_covariance
 
-        identified = [role for role in self.record.roles if role not in self._unidentified_roles]
-        total = np.zeros((directions.shape[1], directions.shape[1]))
-        if identified:
-            if self.record.model.crowd is None:
-                datasets = [self._answered_images(role) for role in identified]
-                total += worker_covariance(datasets, self._influences, directions).covariance
-            else:
-                total += self._leniency_covariance(self.record.model.crowd, directions)
-        if self.crowd_sd:
-            # Crowds of different data sets are independent: their covariances add.
-            effects = self.crowd_sd * self.crowd_effects(directions)
-            total += effects.T @ effects
-        return total
+        if self.record.model.crowd is not None:
+            return self._leniency_covariance(self.record.model.crowd, directions)
+        datasets = self.images.datasets
+        identified = [role for role in self.record.roles if datasets[role].answers is not None]
+        images = [self._answered_images(role) for role in identified]
+        return worker_covariance(images, self._influences, directions).covariance
 
     def _leniency_covariance(
         self,

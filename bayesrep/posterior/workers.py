@@ -10,8 +10,7 @@ which `bayesrep.numerics.crowd` sums over workers. log p of an image is that of 
 the replication, of every classifier's answer. If the study has no image with that count, T is
 interpolated linearly between the nearest counts that it has, out of as many annotators.
 
-If it is not known who answered, the same gives the effect of another crowd's leniency, whose size
-is assumed.
+If it is not known who answered, the same gives the effect of another crowd's leniency.
 """
 
 from collections.abc import Iterator, Sequence
@@ -106,21 +105,20 @@ def leniency_covariance(
     return clip_eigenvalues(within) * np.outer(stretch, stretch)
 
 
-def crowd_effect(
+def leniency_effect(
     each: AnsweredImages,
     influences: Influences,
     directions: Float[np.ndarray, "classifier direction"],
 ) -> Float[np.ndarray, "direction"]:
-    """Compute the effect of a more lenient crowd, which selects all images more often.
+    """Compute the effect of a more lenient crowd, which selects all images more often, a logit.
 
-    It is per unit of the mean selection frequency. Leniency changes the probability of a selection
-    in proportion to s (1 − s), with s estimated from the image's count and two more answers, half
-    of them yes.
+    Leniency changes the probability of a selection by s (1 − s), with s estimated from the image's
+    count and two more answers, half of them yes.
     """
     data = each.data
     frequency = (data.selected + 1) / (data.shown + 2)
     slope = frequency * (1 - frequency)
-    yes = sparse.csr_array((data.shown * slope / slope.mean())[:, None])
+    yes = sparse.csr_array((data.shown * slope)[:, None])
     effect = np.zeros(directions.shape[1])
     for part, steps in _cell_effects(each, yes, influences, directions):
         effect += np.sum(part.toarray() * steps.mean(axis=0), axis=0)

@@ -114,8 +114,8 @@ def counted_text(datasets: pl.DataFrame) -> str:
     if largest < LEAST_ERROR:
         return text
     return (
-        f"{text}\n\nCounts do not say who answered: if each data set had a crowd of its own, "
-        f"state --crowd-sd {largest:.2g} where intervals are asked for."
+        f"{text}\n\nCounts do not say who answered: state --people same, or how many where each "
+        "data set had a crowd of its own, when they are imported."
     )
 
 

@@ -45,9 +45,7 @@ def remedies(
     for sentence in sentences:
         for name, _, value in _SETTING_PATTERN.findall(plain_text(sentence)):
             value = value.rstrip(".")
-            if name == "crowd_sd":
-                commands[f"summarize {study} {posterior} --crowd-sd {value}"] = None
-            elif name in _OPTION_NAMES:
+            if name in _OPTION_NAMES:
                 commands[f"fit {study} --out again.nc --{name} {value}"] = None
             else:
                 commands[f"fit {study} --out again.nc --set {name}={value.lower()}"] = None

@@ -75,7 +75,6 @@ def report(
     *,
     bootstrap: int = FEW_REPLICATES,
     seed: int = 0,
-    crowd_sd: float = 0.0,
 ) -> NotebookReport:
     """All results as one page: shown in a notebook, or saved.
 
@@ -91,13 +90,11 @@ def report(
         Replicates for the intervals of the point estimates; 0 leaves these out.
     seed
         Seed of the bootstrap.
-    crowd_sd
-        As `bayesrep.summarize` takes it.
 
     Raises
     ------
     OptionError
-        If `out` exists or is not a name of a page, or `crowd_sd` is out of range.
+        If `out` exists or is not a name of a page.
     PosteriorError
         If the posterior belongs to another study.
     StudyError
@@ -108,7 +105,7 @@ def report(
 
     if out is not None:
         _new(out, (".html", ".htm"), force=False)
-    options: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "crowd_sd": crowd_sd}
+    options: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed}
     content = gather(need_study(study), posterior, **options)
     notebook = NotebookReport(page(content), content.missing_sections)
     if out is not None:

@@ -6,6 +6,7 @@ columns of several types, a frame is read column by column.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import polars as pl
@@ -17,6 +18,7 @@ from bayesrep.files.text_table import leave_out_index
 from bayesrep.sources import tables
 from bayesrep.sources.tables.recognise import KNOWN_COLUMNS
 from bayesrep.studies.input_arrays import align_rows
+from bayesrep.studies.leniency import Annotators, add_people
 from bayesrep.studies.study import Study
 
 
@@ -31,6 +33,7 @@ def read_frames(
     candidates: str | None = None,
     further: Mapping[str, str] | None = None,
     name: str = "study",
+    people: Annotators = None,
 ) -> Study:
     """Make a study from tables in memory.
 
@@ -55,6 +58,8 @@ def read_frames(
         Its names of further data sets, by their roles.
     name
         The study's name.
+    people
+        Who answered, as `bayesrep.Study.from_arrays` takes it.
 
     Returns
     -------
@@ -87,7 +92,7 @@ def read_frames(
     frames = {
         kind: as_polars(table, kind) for kind, table in table_of_kind.items() if table is not None
     }
-    return tables.of_frames(
+    study = tables.of_frames(
         frames,
         reference=reference,
         replication=replication,
@@ -95,6 +100,7 @@ def read_frames(
         further=further,
         name=name,
     )
+    return replace(study, provenance=add_people(study.provenance, people))
 
 
 def as_polars(table: Any, where: str, columns: Collection[str] = KNOWN_COLUMNS) -> pl.DataFrame:

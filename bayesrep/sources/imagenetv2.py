@@ -27,6 +27,7 @@ from bayesrep.files.values import texts, whole_numbers
 from bayesrep.sources.pickles.safe_pickle import read_array
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.draft import StudyContents
+from bayesrep.studies.leniency import PROVENANCE_ENTRY, SAME_CROWD
 from bayesrep.studies.predictions import Predictions, code_type
 from bayesrep.studies.study import Study
 from bayesrep.studies.validation import REQUIRED_ROLES
@@ -77,7 +78,12 @@ def read(
         datasets=datasets,
         classifiers=answers[0].classifiers,
         name="imagenetv2",
-        provenance={"source": "imagenetv2", "images_without_counts": without},
+        # Every grid mixed images of ImageNet and candidates (Engstrom et al. 2020, section 2).
+        provenance={
+            "source": "imagenetv2",
+            PROVENANCE_ENTRY: SAME_CROWD,
+            "images_without_counts": without,
+        },
     )
     return StudyContents.from_study(study, answers=answers)
 

@@ -11,6 +11,7 @@ from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.sources import READERS
 from bayesrep.sources.tables.recognise import CANDIDATES_ROLE
 from bayesrep.studies.draft import StudyContents
+from bayesrep.studies.leniency import Annotators, add_people
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.studies.validation import REQUIRED_ROLES
@@ -26,6 +27,7 @@ def import_files(
     keep_workers: bool = False,
     selections: Mapping[str, Any] | None = None,
     words: str | None = None,
+    people: Annotators = None,
     progress: bool = False,
     **options: Any,
 ) -> StudyContents:
@@ -35,7 +37,7 @@ def import_files(
     `OptionError`. Workers' names are personal data: irreversible codes, new ones every time,
     replace them unless `keep_workers`. `selections` are the rules by which the counts kept images,
     by the data set's name (see `Selection.parse`). `words` names the study's vocabulary, in place
-    of the source's.
+    of the source's, and `people` says who answered.
     """
     reader = READERS[source]
     parameters = signature(reader.read).parameters
@@ -58,6 +60,7 @@ def import_files(
         contents = _apply_rules(contents, rules)
     if words is not None:
         contents = replace(contents, provenance={**contents.provenance, PROVENANCE_ENTRY: words})
+    contents = replace(contents, provenance=add_people(contents.provenance, people))
     contents.write(out, force=force)
     if waited and contents.lacks("predictions"):
         # Answers on more images than are counted are no study yet: predict drops them.

@@ -26,6 +26,7 @@ from bayesrep.files.values import flags, texts
 from bayesrep.sources.pickles.safe_pickle import read_frame
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.draft import StudyContents
+from bayesrep.studies.leniency import PROVENANCE_ENTRY, SAME_CROWD
 from bayesrep.studies.study import Study
 
 _ANNOTATION_COLUMNS = ("url", "dataset", "selected")
@@ -70,7 +71,8 @@ def read(paths: Sequence[str | Path]) -> StudyContents:
         },
         classifiers=tuple(key.removeprefix(_CORRECT_PREFIX) for key in keys),
         name=Path(where).stem,
-        provenance={"source": "madrylab", "file": Path(where).name},
+        # Every grid held images of both (Engstrom et al. 2020, appendix B).
+        provenance={"source": "madrylab", PROVENANCE_ENTRY: SAME_CROWD, "file": Path(where).name},
     )
     return StudyContents.from_study(study)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bayesrep.errors import StudyError, listing
 from bayesrep.numerics.rounding import largest_remainders
 from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.leniency import PROVENANCE_ENTRY, SAME_CROWD
 from bayesrep.studies.study import Study
 from bayesrep.types import Bools, Ints
 
@@ -108,6 +109,7 @@ def placebo_replication(
         name="cifar10h-placebo",
         provenance={
             "source": "cifar10h",
+            PROVENANCE_ENTRY: SAME_CROWD,  # every batch is of all of CIFAR-10H's annotators
             "seed": int(seed),
             "size": size,
             "filter_batch": filter_batch,

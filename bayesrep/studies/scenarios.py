@@ -39,6 +39,7 @@ from scipy.special import expit, ndtr, ndtri
 
 from bayesrep.choices import Process
 from bayesrep.errors import OptionError
+from bayesrep.studies.leniency import SAME_CROWD, Annotators
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Floats, Ints
@@ -113,6 +114,12 @@ class Scenario:
     annotators: int | tuple[int, int] | None = None
     class_shift: float = 0.0
     selection: str | None = None
+
+    def people(self, annotators: int) -> Annotators:
+        """Who answers: the same people about both data sets, or how many about each."""
+        if self.crowd is None or self.one_crowd:
+            return SAME_CROWD
+        return max(self.crowd, annotators)
 
     @property
     def keeps_populations(self) -> bool:

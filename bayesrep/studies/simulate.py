@@ -187,6 +187,7 @@ def simulate_study(
         replication=dataset("replication", seeds[1]),
         classifiers=choose_classifiers(classifiers)[0],
         name=f"simulated ({PROCESS_LABELS[process]})",
+        people=world.people(high),
         provenance={"simulated": options},
         truth=drawn_from.truth,
     )

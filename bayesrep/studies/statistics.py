@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.leniency import Annotators, leniency_scale
 from bayesrep.studies.representation import Compared, brief, number
 from bayesrep.studies.selection import Selection, truncating
 from bayesrep.studies.study import Study, need_study
@@ -163,6 +164,8 @@ class SufficientStatistics(Compared):
         One table for each data set.
     words
         Vocabulary of printed sentences.
+    people
+        `bayesrep.Study.people`, None where answers by worker say more.
 
     Raises
     ------
@@ -173,6 +176,7 @@ class SufficientStatistics(Compared):
     classifiers: tuple[str, ...]
     cells: Mapping[str, Cells]
     words: Words = IMAGE_WORDS
+    people: Annotators = None
 
     def __post_init__(self) -> None:
         for role in REQUIRED_ROLES:
@@ -213,7 +217,8 @@ class SufficientStatistics(Compared):
             columns in `correct`.
         """
         cells = {role: count_cells(data) for role, data in need_study(study).datasets.items()}
-        return cls(study.classifiers, cells, words_of(study))
+        by_worker = all(study.datasets[role].answers is not None for role in REQUIRED_ROLES)
+        return cls(study.classifiers, cells, words_of(study), None if by_worker else study.people)
 
     def __add__(self, other: Self) -> "SufficientStatistics":
         """Merge the statistics of two shards: disjoint images, the same classifiers and roles."""
@@ -224,7 +229,7 @@ class SufficientStatistics(Compared):
                 "shards-roles-differ", roles=sorted(self.cells), other_roles=sorted(other.cells)
             )
         cells = {role: _merge(mine, other.cells[role]) for role, mine in self.cells.items()}
-        return SufficientStatistics(self.classifiers, cells, self.words)
+        return SufficientStatistics(self.classifiers, cells, self.words, self.people)
 
     @property
     def reference(self) -> Cells:
@@ -259,6 +264,13 @@ class SufficientStatistics(Compared):
         """The plain accuracy of each classifier on one data set, [C]."""
         cells = self.cells[role]
         return cells.correct.sum(axis=0) / cells.images.sum()
+
+    @property
+    def leniency_scale(self) -> float:
+        """Scale of the leniency between two crowds, in logits; 0 where one answered, or unknown."""
+        both = (self.reference, self.replication)
+        shown = [float(cells.images @ cells.shown / cells.images.sum()) for cells in both]
+        return leniency_scale(self.people, shown)
 
     def mean_selection_frequency(self, role: str) -> float:
         """The mean over images of selected / shown on one data set."""

@@ -18,6 +18,7 @@ from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.studies import validation
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.input_arrays import align_rows, frame_columns, order_columns
+from bayesrep.studies.leniency import Annotators, add_people, people_of, people_violations
 from bayesrep.studies.manifest import JSON, Manifest, Truth, selections_of
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.representation import Compared, brief, html_table, number, spread
@@ -127,6 +128,7 @@ class Study(Compared):
             )
         if self.truth is not None:
             yield from _truth_violations(where, self.truth, len(self.classifiers))
+        yield from people_violations(where, self.provenance)
         try:
             json.dumps(self.provenance, allow_nan=False)
         except (TypeError, ValueError) as error:
@@ -142,6 +144,11 @@ class Study(Compared):
         """The data set whose accuracies are adjusted."""
         return self.datasets["replication"]
 
+    @property
+    def people(self) -> Annotators:
+        """Who answered: the "same" people about both data sets, how many about each, or None."""
+        return people_of(self.provenance)
+
     @classmethod
     def from_arrays(
         cls,
@@ -152,6 +159,7 @@ class Study(Compared):
         candidates: Mapping[str, Any] | None = None,
         further: Mapping[str, Mapping[str, Any]] | None = None,
         name: str = "study",
+        people: Annotators = None,
         provenance: Mapping[str, JSON] | None = None,
         truth: Truth | None = None,
     ) -> Self:
@@ -173,6 +181,9 @@ class Study(Compared):
             The pool that the replication was chosen from, likewise; `correct` may be left out.
         further
             Other data sets, likewise, by the roles that they are to have.
+        people
+            Who answered: "same" if the same people answered about both data sets, mixed, or how
+            many answered about each (the fewer, where these differ); None where it is not known.
         name, provenance, truth
             As the attributes of `Study`.
 
@@ -209,7 +220,7 @@ class Study(Compared):
             },
             classifiers=names,
             name=name,
-            provenance=provenance or {},
+            provenance=add_people(provenance or {}, people),
             truth=truth,
         )
 

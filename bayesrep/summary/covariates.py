@@ -56,7 +56,6 @@ def regress_classifiers(
     covariates: pl.DataFrame | Mapping[str, Sequence[Any]],
     *,
     seed: int = 0,
-    crowd_sd: float = 0.0,
     allow_unconverged: bool = False,
 ) -> pl.DataFrame:
     """Regress adjusted accuracies and gaps on covariates of the classifiers, such as the year.
@@ -70,7 +69,7 @@ def regress_classifiers(
         families of architectures. Other classifiers' rows are ignored.
     seed
         Seed of the random draws of effects.
-    crowd_sd, allow_unconverged
+    allow_unconverged
         As `bayesrep.summarize`.
 
     Returns
@@ -100,9 +99,7 @@ def regress_classifiers(
     >>> bayesrep.regress_classifiers(study, posterior, years)["covariate"].unique().to_list()
     ['year']
     """
-    fitted = Fitted(study, posterior, crowd_sd).require_convergence(
-        allow_unconverged=allow_unconverged
-    )
+    fitted = Fitted(study, posterior).require_convergence(allow_unconverged=allow_unconverged)
     classifiers = fitted.statistics.classifiers
     terms = make_terms(_read_table(covariates), classifiers)
     design = make_design(terms, len(classifiers))

@@ -29,7 +29,7 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.posterior.likelihood import thinned_codes
 from bayesrep.studies.study import Study
-from bayesrep.summary.remeasured import dependence_draws, frequency_given_counts, log_densities
+from bayesrep.summary.remeasured import annotator_draws, frequency_given_counts, log_densities
 from bayesrep.types import Bools, Float, Floats, Ints
 
 MAX_DRAWS = 100
@@ -104,8 +104,8 @@ def _frequencies(fitted: Fitted, draws: int) -> tuple[Floats, Floats]:
     data, cells = fitted.images.replication, fitted.statistics.replication
     density = log_densities(fitted, fitted.record.roles.index("replication"), draws)
     rejected = cells.shown - cells.selected
-    dependence = dependence_draws(fitted, draws)
-    by_draw = frequency_given_counts(density, cells.selected, rejected, dependence)
+    annotators = annotator_draws(fitted, "replication", draws)
+    by_draw = frequency_given_counts(density, cells.selected, rejected, annotators)
     # Averaged over draws: the posterior of s given the counts.
     s, mass = np.exp(logit_quadrature.nodes()[0]), by_draw.mean(axis=0)
     mean, square = mass @ s, mass @ np.square(s)

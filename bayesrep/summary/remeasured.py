@@ -71,8 +71,10 @@ def remeasure(study: Study, posterior: Posterior, *, seed: int = 0) -> pl.DataFr
     fitted = Fitted(study, posterior)
     rng = np.random.default_rng(seed)
     draws = {role: log_densities(fitted, d, N_DRAWS) for d, role in enumerate(fitted.record.roles)}
-    dependence = dependence_draws(fitted, N_DRAWS)
-    rows = [_row(study, role, draws[role], dependence, rng) for role in draws]
+    rows = [
+        _row(study, role, draws[role], annotator_draws(fitted, role, N_DRAWS), rng)
+        for role in draws
+    ]
     return pl.DataFrame(rows)
 
 
@@ -87,16 +89,22 @@ def log_densities(fitted: Fitted, which: int, draws: int) -> Float[np.ndarray, "
         return np.asarray(jax.vmap(logit_quadrature.log_mixture_weights)(*mixtures))
 
 
-def dependence_draws(fitted: Fitted, draws: int) -> Float[np.ndarray, "draw"]:
-    """Select the correlation of annotators' answers in the draws that `log_densities` takes."""
+def annotator_draws(fitted: Fitted, role: str, draws: int) -> Float[np.ndarray, "draw 2"]:
+    """Select correlation and leniency of a data set's answers in the draws of `log_densities`."""
     group = fitted.need("posterior", "component_mean")
-    if "dependence" in group:
-        return thinned_draws(group["dependence"], draws)
-    return np.full(len(thinned_draws(group["component_mean"], draws)), fitted.record.dependence)
+    size = len(thinned_draws(group["component_mean"], draws))
+    columns = [
+        thinned_draws(group[name], draws)
+        if name in group
+        else np.full(size, float(fitted.record.recorded_options.get(name) or 0.0))
+        for name in ("dependence", "leniency")
+    ]
+    # Leniency is that of the replication's crowd, more than the others'.
+    return np.stack(columns, axis=1) * (1.0, float(role == "replication"))
 
 
 def _row(
-    study: Study, role: str, log_density: Floats, dependence: Floats, rng: np.random.Generator
+    study: Study, role: str, log_density: Floats, annotators: Floats, rng: np.random.Generator
 ) -> dict[str, object]:
     data = study.datasets[role]
     # Images with equal counts have one distribution of s.
@@ -104,7 +112,7 @@ def _row(
         np.stack([data.shown, data.selected], axis=1), axis=0, return_counts=True
     )
     n_shown, selected = pairs.T
-    mass = frequency_given_counts(log_density, selected, n_shown - selected, dependence)
+    mass = frequency_given_counts(log_density, selected, n_shown - selected, annotators)
     s, rule = np.exp(logit_quadrature.nodes()[0]), data.selection
     # Moments of s given each count, under every draw's mixture.
     mean, square = mass @ s, mass @ np.square(s)
@@ -112,9 +120,10 @@ def _row(
     dropped = None
     if rule is not None:
         passing = np.empty(mass.shape[:2])
-        for each in np.unique(dependence):
-            keeps = _keeps_again(data.name, rule, n_shown, each)
-            passing[dependence == each] = np.einsum("dcn,cn->dc", mass[dependence == each], keeps)
+        for rho in np.unique(annotators[:, 0]):
+            keeps = _keeps_again(data.name, rule, n_shown, rho)
+            rows = annotators[:, 0] == rho
+            passing[rows] = np.einsum("dcn,cn->dc", mass[rows], keeps)
         # An event is its own square: its variance is p − p².
         middle, lower, upper = summarize_mean(passing, passing - passing**2, images, rng)
         dropped = (1 - middle, 1 - upper, 1 - lower)
@@ -124,21 +133,25 @@ def _row(
 
 
 def frequency_given_counts(
-    log_density: Floats, selected: Ints, rejected: Ints, dependence: Float[np.ndarray, "draw"]
+    log_density: Floats,
+    selected: Ints,
+    rejected: Ints,
+    annotators: Float[np.ndarray, "draw 2"],  # correlation, leniency
 ) -> Float[np.ndarray, "draw cell node"]:
-    """Compute P(node | k, n) under every draw's mixture and correlation of answers."""
-    levels, place = np.unique(dependence, return_inverse=True)
-    log_answers = np.stack([_log_answers(selected, rejected, each) for each in levels.tolist()])
-    log_joint = log_density[:, None, :] + log_answers[place]
+    """Compute P(node | k, n) under every draw's mixture, and correlation and leniency."""
+    levels, place = np.unique(annotators, axis=0, return_inverse=True)
+    log_answers = np.stack([_log_answers(selected, rejected, *each) for each in levels.tolist()])
+    log_joint = log_density[:, None, :] + log_answers[place.ravel()]
     return np.exp(log_joint - logsumexp(log_joint, axis=-1, keepdims=True))
 
 
 def _log_answers(
-    selected: Ints, rejected: Ints, dependence: float
+    selected: Ints, rejected: Ints, dependence: float, leniency: float = 0.0
 ) -> Float[np.ndarray, "cell node"]:
     """Compute log P(answers | s) at the nodes, up to the binomial coefficient."""
-    if dependence > 0:
-        return logit_quadrature.log_dependent(selected, rejected, dependence)
+    if dependence > 0 or leniency != 0:
+        rho = max(dependence, logit_quadrature.SMALLEST_DEPENDENCE)
+        return logit_quadrature.log_dependent(selected, rejected, rho, leniency)
     return np.asarray(logit_quadrature.log_likelihood(selected, rejected))
 
 

@@ -18,7 +18,6 @@ def summarize(
     study: Study | SufficientStatistics,
     posterior: Posterior,
     *,
-    crowd_sd: float = 0.0,
     allow_unconverged: bool = False,
 ) -> pl.DataFrame:
     """Summarize adjusted accuracies with 95 % credible intervals and convergence diagnostics.
@@ -29,10 +28,6 @@ def summarize(
         The study that was fitted.
     posterior
         From `bayesrep.fit` or `bayesrep.read_posterior`.
-    crowd_sd
-        Assumed standard deviation of a data set's mean selection frequency between crowds of
-        annotators (0.01 is one point), if it is not known who answered. It widens the intervals; 0
-        takes both crowds for equally strict. No estimate moves.
     allow_unconverged
         Return the table even if the fit did not converge.
 
@@ -49,8 +44,6 @@ def summarize(
     ------
     ConvergenceError
         If the fit did not converge and `allow_unconverged` is false; carries the verdict.
-    OptionError
-        If `crowd_sd` is not a fraction, or the study says who answered: then intervals know it.
     PosteriorError
         If the posterior belongs to another study.
 
@@ -62,7 +55,7 @@ def summarize(
     >>> (table["lower"] < table["adjusted_accuracy"]).all()
     True
     """
-    fitted = Fitted(study, posterior, crowd_sd)
+    fitted = Fitted(study, posterior)
     return accuracies(fitted.require_convergence(allow_unconverged=allow_unconverged))
 
 
@@ -91,7 +84,6 @@ def summarize_gaps(
     study: Study | SufficientStatistics,
     posterior: Posterior,
     *,
-    crowd_sd: float = 0.0,
     allow_unconverged: bool = False,
 ) -> pl.DataFrame:
     """Decompose the mean accuracy drop, and fit the line over classifiers, with 95 % intervals.
@@ -102,8 +94,6 @@ def summarize_gaps(
         The study that was fitted.
     posterior
         From `bayesrep.fit` or `bayesrep.read_posterior`.
-    crowd_sd
-        As `summarize` takes it.
     allow_unconverged
         Return the table even if the fit did not converge.
 
@@ -133,7 +123,7 @@ def summarize_gaps(
     >>> bayesrep.summarize_gaps(study, posterior)["quantity"].to_list()[:4]
     ['bias_corrected_gap', 'selection_gap', 'share_explained', 'slope']
     """
-    fitted = Fitted(study, posterior, crowd_sd)
+    fitted = Fitted(study, posterior)
     return gaps(fitted.require_convergence(allow_unconverged=allow_unconverged))
 
 
@@ -157,14 +147,13 @@ def compare_classifiers(
     study: Study | SufficientStatistics,
     posterior: Posterior,
     *,
-    crowd_sd: float = 0.0,
     allow_unconverged: bool = False,
 ) -> pl.DataFrame:
     """Compare every pair of classifiers by their adjusted accuracies.
 
     Parameters
     ----------
-    study, posterior, crowd_sd, allow_unconverged
+    study, posterior, allow_unconverged
         As `summarize_gaps`.
 
     Returns
@@ -187,9 +176,7 @@ def compare_classifiers(
     >>> bayesrep.compare_classifiers(study, posterior).height  # pairs of three
     3
     """
-    fitted = Fitted(study, posterior, crowd_sd).require_convergence(
-        allow_unconverged=allow_unconverged
-    )
+    fitted = Fitted(study, posterior).require_convergence(allow_unconverged=allow_unconverged)
     adjusted, statistics = fitted.draws_over_crowds, fitted.statistics
     replication, names = statistics.accuracy("replication"), np.array(statistics.classifiers)
     first, second = np.triu_indices(len(names), k=1)
@@ -217,14 +204,13 @@ def rank_classifiers(
     study: Study | SufficientStatistics,
     posterior: Posterior,
     *,
-    crowd_sd: float = 0.0,
     allow_unconverged: bool = False,
 ) -> pl.DataFrame:
     """Rank classifiers by adjusted accuracy, 1 the best, with 95 % intervals.
 
     Parameters
     ----------
-    study, posterior, crowd_sd, allow_unconverged
+    study, posterior, allow_unconverged
         As `summarize_gaps`.
 
     Returns
@@ -246,9 +232,7 @@ def rank_classifiers(
     >>> (bayesrep.rank_classifiers(study, posterior)["rank"] >= 1).all()
     True
     """
-    fitted = Fitted(study, posterior, crowd_sd).require_convergence(
-        allow_unconverged=allow_unconverged
-    )
+    fitted = Fitted(study, posterior).require_convergence(allow_unconverged=allow_unconverged)
     adjusted, statistics = fitted.draws_over_crowds, fitted.statistics
     # Ranks within every draw: their spread is what the posterior leaves open of the order.
     ranked = ranks(adjusted)

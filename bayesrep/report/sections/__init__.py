@@ -109,7 +109,6 @@ def gather(
     *,
     bootstrap: int = FEW_REPLICATES,
     seed: int = 0,
-    crowd_sd: float = 0.0,
     points: Sequence[Analysis] = (),
     people: tuple[Predictions, People] | None = None,
     pictures: Pictures | None = None,
@@ -117,7 +116,7 @@ def gather(
 ) -> Content:
     """Compute everything that a report shows."""
     check_bootstrap(bootstrap)
-    fitted = None if posterior is None else Fitted(study, posterior, crowd_sd)
+    fitted = None if posterior is None else Fitted(study, posterior)
     sections: dict[type[Section], Section | Violation] = {}
     if pictures is not None:  # a wrong folder is refused before all that takes long
         sections[Photographs] = Photographs.compute(Source(study, fitted, pictures=pictures))

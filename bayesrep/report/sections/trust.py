@@ -169,12 +169,11 @@ def _commands(fitted: Fitted) -> str:
         if value != getattr(usual, name):
             word = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
             words.append(f"--set {quote_word(f'{name}={word}')}")
-    assumed = f" --crowd-sd {fitted.crowd_sd:g}" if fitted.crowd_sd else ""
-    assumed += "" if attributes.get("converged") else " --allow-unconverged"
+    allowing = "" if attributes.get("converged") else " --allow-unconverged"
     return "\n".join(
         [
             " ".join(["bayesrep fit STUDY --out posterior.nc", *words]),
-            f"bayesrep report STUDY posterior.nc --out report.html{assumed}",
+            f"bayesrep report STUDY posterior.nc --out report.html{allowing}",
         ]
     )
 
