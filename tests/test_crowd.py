@@ -21,7 +21,6 @@ from bayesrep.answers import describe_crowd
 from bayesrep.cli import main
 from bayesrep.files import npy
 from bayesrep.numerics.crowd import Z_975, cluster_covariance, overlap_correction, residuals
-from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import CellNames
 from bayesrep.posterior.influences import Influences, center_draws
 from bayesrep.posterior.workers import one_selection
@@ -137,9 +136,7 @@ def _one_crowd(study):
 def test_intervals_of_classifiers_know_workers_and_estimates_do_not_move(two_crowds):
     study, posterior = two_crowds
     table = bayesrep.summarize(study, posterior, allow_unconverged=True)
-    unknown = replace(
-        study, datasets={r: replace(d, answers=None) for r, d in study.datasets.items()}
-    )
+    unknown = _nameless(study)
     before = bayesrep.summarize(unknown, posterior, allow_unconverged=True)
     assert table["adjusted_accuracy"].to_numpy() == pytest.approx(
         before["adjusted_accuracy"].to_numpy(), abs=1e-12
@@ -168,7 +165,7 @@ def test_one_data_set_with_workers_is_less_than_both(two_crowds):
     study, posterior = two_crowds
     datasets = dict(study.datasets)
     datasets["replication"] = replace(datasets["replication"], answers=None)
-    some = replace(study, datasets=datasets)
+    some = replace(study, datasets=datasets, provenance={})
     assert 1 < widening(some, posterior)
     found = describe_crowd(some)
     assert found.in_common is None
@@ -404,50 +401,17 @@ def test_diagnose_says_by_how_much_workers_widen_the_answer(two_crowds):
     assert any(each == pytest.approx(times, abs=0.06) for each in told)
 
 
-def test_a_stated_spread_of_crowds_widens_intervals_by_what_leniency_does(two_crowds):
-    study, posterior = two_crowds
-    unknown = _nameless(study)
-    plain = bayesrep.summarize(unknown, posterior, allow_unconverged=True)
-    wider = bayesrep.summarize(unknown, posterior, crowd_sd=0.02, allow_unconverged=True)
-    assert wider["adjusted_accuracy"].to_numpy() == pytest.approx(
-        plain["adjusted_accuracy"].to_numpy(), abs=1e-12
-    )
-    fitted = Fitted(unknown, posterior)
-    effects = fitted.crowd_effects(np.full((3, 1), 1 / 3))[:, 0]
-    # A lenient crowd of the reference makes its images look easy, and of the replication its own.
-    assert effects[0] > 0.2
-    assert effects[1] < -0.2
-    wide = Fitted(unknown, posterior, 0.02).draws_over_crowds
-    added = (wide - fitted.adjusted_draws).mean(axis=-1)
-    error = 4.5 * np.sqrt(2 / added.size)
-    assert added.var() == pytest.approx(0.02**2 * np.sum(effects**2), rel=error)
-
-
 def _nameless(study):
     datasets = {role: replace(data, answers=None) for role, data in study.datasets.items()}
-    return replace(study, datasets=datasets)
-
-
-@pytest.mark.parametrize("sd", [-0.1, 0.6, float("nan")])
-def test_no_spread_of_crowds_is_refused(two_crowds, sd):
-    study, posterior = two_crowds
-    with refused(bayesrep.OptionError, "crowd-sd-out-of-range") as found:
-        bayesrep.summarize(_nameless(study), posterior, crowd_sd=sd)
-    np.testing.assert_equal(found.value.facts["crowd_sd"], sd)
-
-
-def test_a_spread_of_crowds_is_refused_where_workers_are_known(two_crowds):
-    study, posterior = two_crowds
-    with refused(bayesrep.OptionError, "crowd-sd-with-known-workers"):
-        bayesrep.summarize(study, posterior, crowd_sd=0.01)
+    return replace(study, datasets=datasets, provenance={})
 
 
 def test_unknown_crowds_are_named_as_an_assumption(two_crowds):
     study, posterior = two_crowds
     found = bayesrep.diagnose(posterior, _nameless(study))
-    row = found.checks.filter(pl.col("check") == "crowds of the two data sets")
-    assert row["wanted"].item() == "cannot be seen"
-    assert any("equally strict" in s for s in found.sentences)
+    row = found.checks.filter(pl.col("check") == "annotators of the two data sets")
+    assert (row["wanted"].item(), row["trust"].item()) == ("known", "with care")
+    assert "equally strict" in found.assumption
 
 
 def drifting(by, *, position=True, seed=0, zone=None):

@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 import bayesrep
 from bayesrep.checks.dependence import assumption
 from bayesrep.errors import OptionError
-from bayesrep.inference import dependence
+from bayesrep.inference import annotators
 from bayesrep.inference.problem import pose, programs
 from bayesrep.models import MODELS
 from bayesrep.models.counts import DependentPairs, lay_out, log_pair_masses
@@ -90,7 +90,7 @@ def _mean_gap(posterior):
 
 def test_draws_of_a_correlation_are_those_of_a_fit_at_it(monkeypatch):
     """Of two correlations, both likely: means within 0.2 sd, sds within 15 % (alarm < 0.1 %)."""
-    monkeypatch.setattr(dependence, "DEPENDENCE_GRID", (1e-6, 0.03))
+    monkeypatch.setattr(annotators, "DEPENDENCE_GRID", (1e-6, 0.03))
     study = zoo.cut(zoo.study("tiny"), images=300, classifiers=3)
     learnt = bayesrep.fit(study, method="laplace", dependence_prior=9.0, progress=False)
     at = learnt["posterior"]["dependence"].values.ravel()
@@ -105,7 +105,7 @@ def test_draws_of_a_correlation_are_those_of_a_fit_at_it(monkeypatch):
 
 def test_log_density_of_a_correlation_is_that_of_importance_sampling(monkeypatch):
     """One classifier, whose weight is 1: log P(y | ρ) from draws at the other ρ, within 0.15."""
-    monkeypatch.setattr(dependence, "DEPENDENCE_GRID", (0.02, 0.03))
+    monkeypatch.setattr(annotators, "DEPENDENCE_GRID", (0.02, 0.03))
     study = zoo.cut(zoo.study("tiny"), images=300, classifiers=1)
     posterior = bayesrep.fit(study, method="laplace", dependence=0.02, progress=False)
     with own_settings():
@@ -121,9 +121,9 @@ def test_log_density_of_a_correlation_is_that_of_importance_sampling(monkeypatch
             lambda x: tools.density.potential(x, first) - tools.density.potential(x, second)
         )(position)
         mean = {name: np.mean(leaf, axis=0) for name, leaf in position.items()}
-        _, levels, _ = dependence.scan_dependence(problem, mean)
+        _, grid = annotators.scan_dependence(problem, mean)
     wanted = float(logsumexp(change) - np.log(len(change)))
-    assert abs(levels[1].log_density - levels[0].log_density - wanted) < 0.15
+    assert abs(grid.levels[1].log_density - grid.levels[0].log_density - wanted) < 0.15
 
 
 def test_a_model_whose_data_do_not_know_the_correlation_has_none(monkeypatch):

@@ -64,9 +64,9 @@ def test_what_is_no_posterior_is_refused_too(study):
 def test_ranks_and_pairs_are_counted_draw_by_draw(study):
     """Below an interval are fewer than 2.5 % of the draws, and with its end more; above, too."""
     posterior = samples.posterior()
-    draws = Fitted(study, posterior, 0.2).draws_over_crowds.reshape(-1, 3)
+    draws = Fitted(study, posterior).adjusted_draws.reshape(-1, 3)
     table, pairs = (
-        compute(study, posterior, crowd_sd=0.2, allow_unconverged=True)
+        compute(study, posterior, allow_unconverged=True)
         for compute in (rank_classifiers, compare_classifiers)
     )
     for row, ends in zip(pairs.iter_rows(named=True), [(0, 1), (0, 2), (1, 2)], strict=True):
@@ -175,7 +175,7 @@ def test_a_thinned_likelihood_is_met_with_its_own_draws(study, tmp_path):
     write_posterior(thinned, tmp_path / "thinned.nc")
     again = read_posterior(tmp_path / "thinned.nc")
     fitted = Fitted(study, again)
-    assert fitted.crowd_effects(np.ones((3, 1))).shape == (2, 1)
+    assert fitted._influences is not None
     assert len(compare_fits({"a": again})) == 1
     other = remade(log_density=lambda group: group.assign_coords(draw=np.arange(20) + 100))
     with refused(PosteriorError, "log-likelihood-draws-differ"):

@@ -282,7 +282,7 @@ def fitted(two_panels):
 
 def test_intervals_know_what_is_not_known_of_crowds(two_panels, fitted):
     assert fitted.posterior.posterior.attrs["model"] == "workers"
-    assert fitted.allows_for_crowds
+    assert fitted.knows_workers
     assert (
         fitted.draws_over_crowds.std(axis=(0, 1)) > fitted.adjusted_draws.std(axis=(0, 1))
     ).all()

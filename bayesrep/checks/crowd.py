@@ -1,7 +1,5 @@
 """Sensitivity to the crowd: variance over known workers, or what is known of the people."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from bayesrep.checks.finding import Finding
@@ -12,8 +10,6 @@ from bayesrep.studies.study import Study
 
 MIN_SD_RATIO = 1.1
 """Smallest reported ratio of the mean adjusted accuracy's sd, with workers over without."""
-N_PEOPLE = 100
-"""People in each of two crowds, for illustration."""
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 
 
@@ -71,15 +67,14 @@ def judge_people(fitted: Fitted) -> Finding:
             "mixed, crowds do not matter."
         )
         return Finding(who, f"{people:,} each", "known", "yes", text)
-    # The direction of the mean over classifiers. Independent normal errors add in squares.
-    mean = np.full((adjusted.shape[-1], 1), 1 / adjusted.shape[-1])
-    effect = float(np.abs(fitted.leniency_effect(mean)).sum())
-    scale = replace(fitted.statistics, people=N_PEOPLE).leniency_scale
-    wide = float(np.hypot(half, Z_975 * effect * scale))
+    wide = ""
+    if (crowd_sd := fitted.group.attrs.get("crowd_sd")) is not None:
+        # Independent normal errors add in squares.
+        both = float(np.hypot(half, Z_975 * crowd_sd))
+        wide = f"; with two crowds of a hundred, to within {PLUS_MINUS}{100 * both:.1f}"
     text = (
         f"It is not known who answered. If the same {words.annotators} answered about both data "
-        f"sets, mixed, the mean gap is known to within {PLUS_MINUS}{100 * half:.1f} points; with "
-        f"two crowds of a hundred, to within {PLUS_MINUS}{100 * wide:.1f}. Say which: "
-        "--people same, or how many answered about each."
+        f"sets, mixed, the mean gap is known to within {PLUS_MINUS}{100 * half:.1f} points{wide}. "
+        "Say which: --people same, or how many answered about each."
     )
     return Finding(who, value, "known", "with care", text)

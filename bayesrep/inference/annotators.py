@@ -57,6 +57,8 @@ DEPENDENCE_GRID = (
 """Correlations ρ_j. The first stands for 0 in the program of correlated answers."""
 MAX_LOG_ODDS = 12.0
 """Nats below the best correlation at which the grid ends."""
+N_PEOPLE = 100
+"""People in each of two crowds, for illustration."""
 LENIENCY_GRID = np.linspace(0, 4, 13)
 """Leniencies |λ_j|, in medians of their standard deviation."""
 
@@ -159,6 +161,14 @@ def leniency_prior(problem: Problem) -> float:
     return problem.statistics.leniency_scale if stated is None else stated
 
 
+def _knows_nothing_of_people(problem: Problem) -> bool:
+    """Return whether it is neither said who answered nor how lenient the replication's crowd is."""
+    if problem.model.crowd is not None or problem.statistics.people is not None:
+        return False
+    options = problem.options
+    return getattr(options, "leniency", 0.0) is None and options.leniency_prior is None
+
+
 def _differ(grid: Grid) -> bool:
     """Return whether the arrays of a model depend on what the grid varies."""
     first, last = (jax.tree.leaves(grid.levels[end].data) for end in (0, -1))
@@ -180,12 +190,29 @@ def _assign(
     return level[same.ravel()]
 
 
+def spread_of_crowds(problem: Problem, tools: Programs | None, position: Position) -> float:
+    """Compute the sd of the mean adjusted accuracy, were there two crowds of a hundred people."""
+    hundred = replace(problem.statistics, people=N_PEOPLE).leniency_scale
+    means = list[float]()
+    for value in (hundred, -hundred):
+        settings = {"dependence": SMALLEST_DEPENDENCE, "leniency": value}
+        tools, place, level = find_level(problem, tools, position, **settings)
+        values = tools.quantities({name: leaf[None] for name, leaf in place.items()}, level.data)
+        means.append(float(np.mean(values["adjusted_accuracy"])))
+    return abs(means[0] - means[1]) / 2
+
+
 class AnnotatorDraws(NamedTuple):
-    """Positions of draws, their ρ and λ where these vary, and programs and data by rows."""
+    """Positions of draws, their ρ and λ where these vary, and programs and data by rows.
+
+    `crowd_sd` is that of the mean adjusted accuracy between two crowds of a hundred people, where
+    nothing is known of people.
+    """
 
     position: Draws
     parts: Parts
     varied: Mapping[str, Float[np.ndarray, "chain draw"]] = {}
+    crowd_sd: float | None = None
 
 
 def integrate_annotators(
@@ -206,6 +233,9 @@ def integrate_annotators(
         start = around_mode(problem, tools, data).center if mode is None else mode
         varied_tools, grid = scan_leniency(problem, varied_tools, start, scale)
         grids.append(grid)
+    crowd_sd = None
+    if mode is not None and _knows_nothing_of_people(problem):
+        crowd_sd = spread_of_crowds(problem, varied_tools, mode)
     grids = [grid for grid in grids if len(grid.levels) == 1 or _differ(grid)]
     random = np.random.default_rng([seed, 6])
     chosen = [_assign(random, flat["shared"], grid.probability) for grid in grids]
@@ -236,7 +266,7 @@ def integrate_annotators(
         grid.name: grid.value[level].reshape(shape)
         for grid, level in zip(grids, chosen, strict=True)
     }
-    return AnnotatorDraws(position, parts, varied)
+    return AnnotatorDraws(position, parts, varied, crowd_sd)
 
 
 def _transport(

@@ -298,6 +298,8 @@ def _attempt(
     run.bar.stage("judging")
     schedule = json.dumps(asdict(replace(run.schedule, warmup=warmup)))
     facts = {"method": strategy.method, "schedule": schedule, **facts}
+    if draws.crowd_sd is not None:
+        facts["crowd_sd"] = draws.crowd_sd
     if verdict is None:
         superchains = {"superchains": run.schedule.superchains}
         facts |= superchains

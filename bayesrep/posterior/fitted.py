@@ -225,14 +225,6 @@ class Fitted:
             return False
         return any(self.study.datasets[role].answers for role in self.record.roles)
 
-    def leniency_effect(
-        self, directions: Float[np.ndarray, "classifier direction"]
-    ) -> Float[np.ndarray, "direction"]:
-        """Derivative of adjusted accuracies by the leniency of the replication's crowd."""
-        from bayesrep.posterior.workers import leniency_effect
-
-        return leniency_effect(self._answered_images("replication"), self._influences, directions)
-
     def _crowd_covariance(
         self, directions: Float[np.ndarray, "classifier direction"]
     ) -> Float[np.ndarray, "direction direction"]:

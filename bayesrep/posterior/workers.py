@@ -9,8 +9,6 @@ of two, by which the mean moves when the answer turns from no to yes:
 which `bayesrep.numerics.crowd` sums over workers. log p of an image is that of its count and, on
 the replication, of every classifier's answer. If the study has no image with that count, T is
 interpolated linearly between the nearest counts that it has, out of as many annotators.
-
-If it is not known who answered, the same gives the effect of another crowd's leniency.
 """
 
 from collections.abc import Iterator, Sequence
@@ -103,26 +101,6 @@ def leniency_covariance(
     within /= blocks * (blocks - 1)
     _, stretch = few_clusters_stretch(np.abs(total))
     return clip_eigenvalues(within) * np.outer(stretch, stretch)
-
-
-def leniency_effect(
-    each: AnsweredImages,
-    influences: Influences,
-    directions: Float[np.ndarray, "classifier direction"],
-) -> Float[np.ndarray, "direction"]:
-    """Compute the effect of a more lenient crowd, which selects all images more often, a logit.
-
-    Leniency changes the probability of a selection by s (1 − s), with s estimated from the image's
-    count and two more answers, half of them yes.
-    """
-    data = each.data
-    frequency = (data.selected + 1) / (data.shown + 2)
-    slope = frequency * (1 - frequency)
-    yes = sparse.csr_array((data.shown * slope)[:, None])
-    effect = np.zeros(directions.shape[1])
-    for part, steps in _cell_effects(each, yes, influences, directions):
-        effect += np.sum(part.toarray() * steps.mean(axis=0), axis=0)
-    return effect
 
 
 def _cell_effects(
