@@ -40,6 +40,7 @@ from bayesrep.numerics.estimands import accuracy_line
 from bayesrep.report.methods import color_of
 from bayesrep.report.style import legend_below, panels
 from bayesrep.report.table_format import columns, percent
+from bayesrep.studies.leniency import PROVENANCE_ENTRY
 from bayesrep.types import Floats
 from experiments.ledger import resume
 from experiments.results import RESULTS, save
@@ -53,7 +54,7 @@ class World:
     annotators: int | tuple[int, int] | None = 10
     dependence: float | None = None
     identified: bool = True  # whether counts and answers can tell the truth
-    told: bool = False  # whether the fit is told the dependence
+    told: bool = False  # whether the fit is told the dependence, or the study who answered
     em: bool = True  # whether by EM + spline too, whose bootstrap takes minutes on 400 cells
 
     def options(self) -> dict[str, Any]:
@@ -81,6 +82,7 @@ ROWS: Mapping[str, World] = {
     "dependence 0.1": World("crowded-grid", None, 0.1, identified=False),
     "dependence 0.2": World("crowded-grid", None, 0.2, identified=False),
     "told 0.1": World("crowded-grid", None, 0.1, told=True),
+    "told panels": World("two-panels", None, told=True, em=False),
 }
 BEST_EM = "em-spline(components=2, loss=binomial, bounds=everywhere)"
 POINTS = ("naive", "jackknife", BEST_EM)
@@ -109,7 +111,10 @@ def simulated(key: str, images: int, classifiers: int) -> tuple[Study, int]:
     )
     # Of workers only the counts, as where nobody knows who answered: `experiments.crowds` has both.
     counted = {role: replace(data, answers=None) for role, data in study.datasets.items()}
-    return replace(study, datasets=counted), seed
+    facts = study.provenance
+    if world.scenario == "two-panels" and not world.told:
+        facts = {name: fact for name, fact in facts.items() if name != PROVENANCE_ENTRY}
+    return replace(study, datasets=counted, provenance=facts), seed
 
 
 def one_study(key: str, images: int, classifiers: int, *, points: bool = True) -> dict[str, Any]:
