@@ -157,6 +157,11 @@ def test_people_are_the_same_or_a_number(people):
         _of_people(people)
 
 
+def test_people_are_no_fewer_than_the_annotators_of_an_image():
+    with refused(StudyError, "people-fewer-than-annotators", {"people": 3}):
+        _of_people(3)
+
+
 @pytest.mark.parametrize(
     ("option", "value"), [("leniency", 11.0), ("leniency_prior", -0.1), ("leniency", float("nan"))]
 )

@@ -140,7 +140,9 @@ class JointOptions:
             value = getattr(self, name)
             if value is not None and not least <= value <= LARGEST_LENIENCY:
                 between = f"from {least:g} to {LARGEST_LENIENCY:g}"
-                raise OptionError("leniency-option-out-of-range", option=name, range=between, value=value)
+                raise OptionError(
+                    "leniency-option-out-of-range", option=name, range=between, value=value
+                )
         refuse_above("degree", self.degree, LARGEST_DEGREE)
         if self.curve not in CURVE_FAMILIES:
             choices = ", ".join(CURVE_FAMILIES)

@@ -37,11 +37,14 @@ def add_people(provenance: Mapping[str, Any], people: Annotators) -> dict[str, A
     return {**provenance, **({} if people is None else {PROVENANCE_ENTRY: people})}
 
 
-def people_violations(where: str, provenance: Mapping[str, Any]) -> Iterator[Violation]:
-    """Find what the provenance says of people that is neither "same" nor a number."""
+def people_violations(where: str, provenance: Mapping[str, Any], shown: int) -> Iterator[Violation]:
+    """Find people who are neither "same" nor a number, or fewer than an image's annotators."""
     people = provenance.get(PROVENANCE_ENTRY)
-    is_number = isinstance(people, int) and not isinstance(people, bool) and people >= 1
-    if people is not None and people != SAME_CROWD and not is_number:
+    if isinstance(people, int) and not isinstance(people, bool) and people >= 1:
+        if people < shown:
+            facts = {"people": people, "shown": shown}
+            yield Violation("people-fewer-than-annotators", where=where, **facts)
+    elif people is not None and people != SAME_CROWD:
         yield Violation("people-not-same-or-number", where=where, people=people)
 
 

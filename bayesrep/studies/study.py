@@ -128,7 +128,8 @@ class Study(Compared):
             )
         if self.truth is not None:
             yield from _truth_violations(where, self.truth, len(self.classifiers))
-        yield from people_violations(where, self.provenance)
+        shown = max(int(data.shown.max(initial=0)) for data in (one, other))
+        yield from people_violations(where, self.provenance, shown)
         try:
             json.dumps(self.provenance, allow_nan=False)
         except (TypeError, ValueError) as error:
