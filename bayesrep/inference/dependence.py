@@ -45,8 +45,10 @@ class DependenceLevel(NamedTuple):
 
 
 def learns_dependence(problem: Problem) -> bool:
-    """Return whether ρ is a parameter: not if it is given, or it is known who answered."""
-    return problem.model.crowd is None and getattr(problem.options, "dependence", 0.0) is None
+    """Return whether ρ is integrated: not if it is given, the model's own, or workers' alone."""
+    model, options = problem.model, problem.options
+    is_free = model.crowd is None and getattr(options, "dependence", 0.0) is None
+    return is_free and "dependence" not in model.dims(problem.data(), options)
 
 
 def scan_dependence(
