@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import jax
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
 import zoo
 from refusals import refused
@@ -12,9 +14,11 @@ import bayesrep
 from bayesrep.checks.chains import check_draws
 from bayesrep.choices import STRATEGIES, Strategy
 from bayesrep.errors import OptionError
+from bayesrep.files.netcdf import Group, Variable
 from bayesrep.inference.methods import laplace
 from bayesrep.models import MODELS
 from bayesrep.posterior.groups import read_record
+from bayesrep.posterior.verdict import diagnostics, judge
 
 
 def deal(run):
@@ -54,6 +58,11 @@ def test_a_further_sampler_is_registered_and_that_is_all(study):
     assert bayesrep.diagnose(posterior, study).sentences
 
 
+def test_chains_that_all_stand_still_at_one_point_have_not_converged():
+    still = Variable(("chain", "draw", "classifier"), np.full((4, 500, 2), 0.7))
+    assert not judge(diagnostics(Group({"adjusted_accuracy": still}, {}, {})), 0, 2000).converged
+
+
 @pytest.mark.parametrize(
     ("argument", "rule"),
     [
@@ -71,3 +80,19 @@ def test_a_model_of_one_piece_is_not_cut(study, monkeypatch):
     monkeypatch.setitem(MODELS, "whole", replace(MODELS["joint"], takes_cut=False))
     with refused(OptionError, "model-takes-no-cut", {"model": "whole"}):
         bayesrep.fit(study, model="whole", feedback="cut")
+
+
+def test_a_model_whose_mixtures_do_not_come_first_is_not_cut(study, monkeypatch):
+    """What a cut holds is the first of the shared coordinates."""
+    joint = MODELS["joint"]
+
+    def late(data, options):
+        numpyro.sample("early", dist.Normal())
+        joint.function(data, options)
+
+    late = replace(
+        joint, function=late, start=lambda *of: {**joint.start(*of), "early": np.zeros(())}
+    )
+    monkeypatch.setitem(MODELS, "late", late)
+    with refused(OptionError, "model-takes-no-cut", {"model": "late"}):
+        bayesrep.fit(study, model="late", feedback="cut", progress=False)
