@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import jax
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 import pytest
 import zoo
 from refusals import refused
@@ -76,23 +74,9 @@ def test_what_a_sampler_does_not_take_is_refused(study, argument, rule):
         bayesrep.fit(study, method="dealt", **argument)
 
 
-def test_a_model_of_one_piece_is_not_cut(study, monkeypatch):
-    monkeypatch.setitem(MODELS, "whole", replace(MODELS["joint"], takes_cut=False))
+@pytest.mark.parametrize("change", [{"takes_cut": False}, {"mixture_sites": ("weight_logit",)}])
+def test_a_model_of_one_piece_is_not_cut(study, monkeypatch, change):
+    """Nor one whose mixtures, which a cut holds, are not the first of what is sampled."""
+    monkeypatch.setitem(MODELS, "whole", replace(MODELS["joint"], **change))
     with refused(OptionError, "model-takes-no-cut", {"model": "whole"}):
         bayesrep.fit(study, model="whole", feedback="cut")
-
-
-def test_a_model_whose_mixtures_do_not_come_first_is_not_cut(study, monkeypatch):
-    """What a cut holds is the first of the shared coordinates."""
-    joint = MODELS["joint"]
-
-    def late(data, options):
-        numpyro.sample("early", dist.Normal())
-        joint.function(data, options)
-
-    late = replace(
-        joint, function=late, start=lambda *of: {**joint.start(*of), "early": np.zeros(())}
-    )
-    monkeypatch.setitem(MODELS, "late", late)
-    with refused(OptionError, "model-takes-no-cut", {"model": "late"}):
-        bayesrep.fit(study, model="late", feedback="cut", progress=False)

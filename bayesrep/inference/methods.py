@@ -116,9 +116,9 @@ def cut(run: Run) -> MethodDraws:
     ended.
     """
     model, schedule, density = run.problem.model, run.schedule, run.tools.density
-    shared = [site for site in density.sites if site not in density.unit_axes]
-    # What is held is the first of the shared coordinates: these have to be the mixtures'.
-    if not set(shared[: len(set(shared) & set(model.mixture_sites))]) <= set(model.mixture_sites):
+    # What is held is the first of the shared coordinates.
+    shared = [n in model.mixture_sites for n in density.sites if n not in density.unit_axes]
+    if shared != sorted(shared, reverse=True):
         raise OptionError("model-takes-no-cut", model=run.problem.name)
     run.bar.stage("finding the mode")
     annotations = model.annotations(run.data)
