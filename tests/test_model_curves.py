@@ -45,11 +45,10 @@ def some_draws(problem):
     """Sites about the prior means, and what the model says at them, [draw, ...]; without a fit."""
     data, random = problem.data(), np.random.default_rng(0)
     # Terms of curves scatter as their priors do, which may be much narrower.
-    priors = problem.options.curve_priors()
-    sds = {"population_curve": priors.population, "classifier_curve": priors.own}
-    spread = {name: SPREAD * np.minimum(sd, 1) for name, sd in sds.items()}
+    _, population, own, *_ = problem.options.curve_priors()
+    sds = {"population_curve": np.minimum(population, 1), "classifier_curve": np.minimum(own, 1)}
     sites = {
-        name: value + spread.get(name, SPREAD) * random.standard_normal((DRAWS, *np.shape(value)))
+        name: value + SPREAD * sds.get(name, 1) * random.standard_normal((DRAWS, *np.shape(value)))
         for name, value in problem.model.start(data, problem.options).items()
     }
 
@@ -97,8 +96,7 @@ def check(study, model, groups=None, **options):
 
 
 def test_a_family_from_elsewhere_is_refused():
-    """Programs are kept by its name, whatever its bends are."""
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError):  # programs are kept by its name, whatever its bends are
         CURVE_FAMILIES["own"] = CURVE_FAMILIES["gp"]
 
 
