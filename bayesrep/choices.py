@@ -12,10 +12,11 @@ class Strategy:
     """A sampler of `bayesrep.fit`, and the length of its chains.
 
     Its function takes a `bayesrep.inference.methods.Run` and returns `MethodDraws`, in the
-    coordinates of `run.tools.density`. Chains, as many and as long as `run.schedule` says, have the
-    statistic `diverging`; independent draws are one chain with `log_weight`, and attributes
-    `pareto_k` and `ess`. All that is random depends on `run.seed`. `run.bar` advances by
-    every step of every chain, or once; what is kept in `run.folder` is told apart by `run.times`.
+    coordinates of `run.tools.density`. Chains, as many and as long as `run.schedule` says, begin by
+    its `keys` and have the statistic `diverging`; independent draws are one chain with
+    `log_weight`, and attributes `pareto_k` and `ess`. All that is random depends on `run.seed`.
+    `run.bar` advances by every step of every chain, or once; `run.times` names what `run.folder`
+    keeps.
     """
 
     method: str  # of `fit`; the posterior records it

@@ -31,6 +31,13 @@ def _cells(shown: int) -> Cells:
     return Cells(k, np.full(shown + 1, shown), np.ones_like(k), np.zeros((shown + 1, 1), int))
 
 
+def test_a_correlation_that_a_model_reports_itself_is_not_integrated_once_more():
+    problem = pose(zoo.study("tiny"), model="joint", options={})
+    own = replace(problem.model, dims=lambda *_: {"dependence": ()})
+    assert dependence.learns_dependence(problem)
+    assert not dependence.learns_dependence(replace(problem, model=own))
+
+
 @pytest.mark.parametrize("rho", [1e-6, 0.05, 0.5])
 def test_answers_given_s_are_beta_binomial(rho):
     s, k = np.exp(logit_quadrature.nodes()[0]), np.arange(13)

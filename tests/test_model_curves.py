@@ -44,8 +44,11 @@ def study():
 def some_draws(problem):
     """Sites about the prior means, and what the model says at them, [draw, ...]; without a fit."""
     data, random = problem.data(), np.random.default_rng(0)
+    # Terms of curves scatter as their priors do, which may be much narrower.
+    _, population, own, *_ = problem.options.curve_priors()
+    sds = {"population_curve": np.minimum(population, 1), "classifier_curve": np.minimum(own, 1)}
     sites = {
-        name: np.asarray(value) + SPREAD * random.standard_normal((DRAWS, *np.shape(value)))
+        name: value + SPREAD * sds.get(name, 1) * random.standard_normal((DRAWS, *np.shape(value)))
         for name, value in problem.model.start(data, problem.options).items()
     }
 
@@ -90,6 +93,11 @@ def check(study, model, groups=None, **options):
         wanted = np.asarray(draws["adjusted_accuracy"])
     assert wanted.dtype == np.float64
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6)
+
+
+def test_a_family_from_elsewhere_is_refused():
+    with pytest.raises(TypeError):  # programs are kept by its name, whatever its bends are
+        CURVE_FAMILIES["own"] = CURVE_FAMILIES["gp"]
 
 
 @pytest.mark.parametrize("monotone", [False, True])

@@ -12,9 +12,11 @@ import bayesrep
 from bayesrep.checks.chains import check_draws
 from bayesrep.choices import STRATEGIES, Strategy
 from bayesrep.errors import OptionError
+from bayesrep.files.netcdf import Group, Variable
 from bayesrep.inference.methods import laplace
 from bayesrep.models import MODELS
 from bayesrep.posterior.groups import read_record
+from bayesrep.posterior.verdict import diagnostics, judge
 
 
 def deal(run):
@@ -54,6 +56,11 @@ def test_a_further_sampler_is_registered_and_that_is_all(study):
     assert bayesrep.diagnose(posterior, study).sentences
 
 
+def test_chains_that_all_stand_still_at_one_point_have_not_converged():
+    still = Variable(("chain", "draw", "classifier"), np.full((4, 500, 2), 0.7))
+    assert not judge(diagnostics(Group({"adjusted_accuracy": still}, {}, {})), 0, 2000).converged
+
+
 @pytest.mark.parametrize(
     ("argument", "rule"),
     [
@@ -67,7 +74,9 @@ def test_what_a_sampler_does_not_take_is_refused(study, argument, rule):
         bayesrep.fit(study, method="dealt", **argument)
 
 
-def test_a_model_of_one_piece_is_not_cut(study, monkeypatch):
-    monkeypatch.setitem(MODELS, "whole", replace(MODELS["joint"], takes_cut=False))
+@pytest.mark.parametrize("change", [{"takes_cut": False}, {"mixture_sites": ("weight_logit",)}])
+def test_a_model_of_one_piece_is_not_cut(study, monkeypatch, change):
+    """Nor one whose mixtures, which a cut holds, are not the first of what is sampled."""
+    monkeypatch.setitem(MODELS, "whole", replace(MODELS["joint"], **change))
     with refused(OptionError, "model-takes-no-cut", {"model": "whole"}):
         bayesrep.fit(study, model="whole", feedback="cut")

@@ -95,8 +95,15 @@ def find_level(
 
 
 def learns_dependence(problem: Problem) -> bool:
-    """Return whether ρ is a parameter: not if it is given, or it is known who answered."""
-    return problem.model.crowd is None and getattr(problem.options, "dependence", 0.0) is None
+    """Return whether ρ is integrated: not if it is given, the model's own, or workers' alone."""
+    return _is_free(problem, "dependence")
+
+
+def _is_free(problem: Problem, name: str) -> bool:
+    """Return whether a setting of annotators is neither given nor a site of the model."""
+    model, options = problem.model, problem.options
+    is_free = model.crowd is None and getattr(options, name, 0.0) is None
+    return is_free and name not in model.dims(problem.data(), options)
 
 
 def scan_dependence(problem: Problem, position: Position) -> tuple[Programs, Grid]:
@@ -155,7 +162,7 @@ def scan_leniency(
 
 def leniency_prior(problem: Problem) -> float:
     """Find the scale of λ's prior: 0 if it is given, or it is known or not said who answered."""
-    if problem.model.crowd is not None or getattr(problem.options, "leniency", 0.0) is not None:
+    if not _is_free(problem, "leniency"):
         return 0.0
     stated = problem.options.leniency_prior
     return problem.statistics.leniency_scale if stated is None else stated
@@ -163,10 +170,9 @@ def leniency_prior(problem: Problem) -> float:
 
 def _knows_nothing_of_people(problem: Problem) -> bool:
     """Return whether it is neither said who answered nor how lenient the replication's crowd is."""
-    if problem.model.crowd is not None or problem.statistics.people is not None:
+    if problem.statistics.people is not None or not _is_free(problem, "leniency"):
         return False
-    options = problem.options
-    return getattr(options, "leniency", 0.0) is None and options.leniency_prior is None
+    return problem.options.leniency_prior is None
 
 
 def _differ(grid: Grid) -> bool:

@@ -93,10 +93,9 @@ def fit(
         its worker's leniency makes of it. It needs the study itself. Further variable:
         `leniency_score`, from which summaries know what leniencies add to the spread.
     method
-        "laplace": weighted independent draws of normal approximations
-        (`bayesrep.inference.nested_laplace`), which take seconds. Their weights certify them: with
-        `pareto_k` below 0.7 and `ess` of at least 400 (both attributes) they have converged, and
-        with others they have not. "nuts": chains (`bayesrep.inference.nuts`). "auto": the former
+        "laplace": weighted independent draws of normal approximations, in seconds
+        (`bayesrep.inference.nested_laplace`), which have converged with `pareto_k` below 0.7 and
+        `ess` of at least 400 (both attributes). "nuts": chains. "auto": the former
         where its weights hold, else chains, up to 16 times as long, until they agree. The attribute
         `method` says which made the draws, and `tried` what came before. A cut feedback takes
         chains at once, and so does whoever names `chains`, `warmup` or a setting of NUTS.

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
+from bayesrep.errors import OptionError
 from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
 from bayesrep.inference.chains import sample
 from bayesrep.inference.density import Density, Draws
@@ -115,6 +116,10 @@ def cut(run: Run) -> MethodDraws:
     ended.
     """
     model, schedule, density = run.problem.model, run.schedule, run.tools.density
+    # What is held is the first of the shared coordinates.
+    shared = [n in model.mixture_sites for n in density.sites if n not in density.unit_axes]
+    if shared != sorted(shared, reverse=True):
+        raise OptionError("model-takes-no-cut", model=run.problem.name)
     run.bar.stage("finding the mode")
     annotations = model.annotations(run.data)
     marginal = sample_around_mode(run.problem, run.tools, annotations, [run.seed, 4])

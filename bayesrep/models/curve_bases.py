@@ -1,6 +1,7 @@
 """Bases of curves: level, slope and bends at any points, and integrals along the points."""
 
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -76,8 +77,8 @@ class CurveFamily(NamedTuple):
     """Bends of a family at any points in [0, 1], and its numbers of terms.
 
     `bends(points, count)` are smooth functions, since curves are integrated by quadrature, and the
-    prior sds of their coefficients, which the options `bend` and `classifier_bend` multiply. None
-    where points are numbers of virtual annotators, with polynomials of their own.
+    prior sds of their coefficients over `classifier_bend`; of the population's, four times as wide,
+    over `bend`. None where points are numbers of virtual annotators, with their own polynomials.
     """
 
     bends: Callable[[Points, int], Bends] | None
@@ -86,9 +87,11 @@ class CurveFamily(NamedTuple):
     max_own_terms: int  # that a classifier has of its own; it shares the others
 
 
-CURVE_FAMILIES = {
-    "bernstein": CurveFamily(None, 7, 2, 5),
-    "spline": CurveFamily(_splines, 9, 4, 9),
-    "gp": CurveFamily(_process, 10, 2, 10),
-}
-"""Families of curves by name: a further one is a line here and its function of bends."""
+CURVE_FAMILIES = MappingProxyType(
+    {
+        "bernstein": CurveFamily(None, 7, 2, 5),
+        "spline": CurveFamily(_splines, 9, 4, 9),
+        "gp": CurveFamily(_process, 10, 2, 10),
+    }
+)
+"""Families of curves by name: a further one is a line here, for programs are kept by its name."""

@@ -201,7 +201,7 @@ def condition(
     family: Curves,
     mixtures: Sequence[Mixtures],
     curves: ByPoint,
-    answers: AnswerDistribution = BINOMIAL,
+    answers: AnswerDistribution,
 ) -> CellPredictions:
     """Condition mixtures and curves, probabilities at the family's points, on the data."""
     cells = predict_cells(data, family, mixtures, curves)

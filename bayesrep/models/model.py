@@ -81,7 +81,7 @@ class Model:
         `offsets(values, options)`: shifts of some sites, computed from the others, that
         straighten the posterior; the sampler's coordinate is the value less its shift.
     mixture_sites
-        Sites that the annotations alone determine.
+        Sites that the annotations alone determine, sampled before the other shared ones.
     dims
         `dims(data, options)`: names of the dimensions of every latent site and reported
         quantity.

@@ -27,10 +27,7 @@ class JointOptions:
     ----------
     components
         K, beta components shared by the data sets. `bayesrep.fit` takes more than two, up to four,
-        where nobody names a number and the counts insist (`bayesrep.inference.data_driven`). A few
-        dozen annotators tell little more than the first moments of p(s): elsewhere a third
-        component changes the adjusted accuracies by a fraction of their uncertainty and makes the
-        chains mix slowly.
+        where nobody names a number and the counts insist (`bayesrep.inference.data_driven`).
     shared_components
         False gives every data set components of its own, with the same priors.
     curve

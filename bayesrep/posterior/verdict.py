@@ -89,6 +89,9 @@ def diagnostics(group: Group) -> Diagnostics:
         for name, variable in group.data_vars.items()
         if name not in shifted
     }
+    if ACCURACY_VAR in group and not np.ptp(group[ACCURACY_VAR].values, axis=(0, 1)).any():
+        rhat, *sizes = measures[ACCURACY_VAR]  # of chains that all stand still at one point
+        measures[ACCURACY_VAR] = [rhat, *(Variable(n.dims, 0 * n.values) for n in sizes)]
     measures |= {name: measures[ACCURACY_VAR] for name in shifted}
 
     def collect_diagnostic(kind: int) -> Mapping[str, Variable]:
