@@ -176,12 +176,10 @@ def test_summarize_shows_the_classifiers_that_estimate_shows():
 
 
 def test_advice_of_settings_becomes_commands():
-    said = ["Try components=3, or shared_components=False, and compare.",
-            "state crowd_sd=0.01. Give the answers."]  # fmt: skip
+    said = ["Try components=3, or shared_components=False, and compare."]
     assert remedies(said, "my-study") == [
         "  $ bayesrep fit my-study --out again.nc --set components=3",
         "  $ bayesrep fit my-study --out again.nc --set shared_components=false",
-        "  $ bayesrep summarize my-study posterior.nc --crowd-sd 0.01",
     ]
 
 

@@ -248,4 +248,4 @@ def test_counts_go_into_a_study(tmp_path, capsys):
     assert bayesrep.read_study(tmp_path / "s").reference.shown.sum() == 190 * 5 + 10
     capsys.readouterr()
     assert main(["answers", "count", str(tmp_path / "a.csv"), "--out", str(counts), "--force"]) == 0
-    assert "state --crowd-sd 0." in capsys.readouterr().out
+    assert "state --people same" in capsys.readouterr().out

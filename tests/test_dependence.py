@@ -34,8 +34,8 @@ def _cells(shown: int) -> Cells:
 def test_a_correlation_that_a_model_reports_itself_is_not_integrated_once_more():
     problem = pose(zoo.study("tiny"), model="joint", options={})
     own = replace(problem.model, dims=lambda *_: {"dependence": ()})
-    assert dependence.learns_dependence(problem)
-    assert not dependence.learns_dependence(replace(problem, model=own))
+    assert annotators.learns_dependence(problem)
+    assert not annotators.learns_dependence(replace(problem, model=own))
 
 
 @pytest.mark.parametrize("rho", [1e-6, 0.05, 0.5])

@@ -166,12 +166,11 @@ def test_remedies_are_commands(here):
     zoo.study("tiny").write(here)
     said = [
         "Try components=3, or shared_components=False, and compare.",
-        "state crowd_sd=0.01.",
         "Fit with method='nuts'.",
         "fit with dependence=0.1.",
     ]
     commands = printed("\n".join(remedies(said, str(here), "posterior.nc")))
-    assert len(commands) == 4
+    assert len(commands) == 3
     for command in commands:
         assert parsed(command).study == here
 

@@ -1,6 +1,6 @@
 """Effect of the correlation of annotators' answers about an image on the mean gap.
 
-A fit integrates the correlation ρ (`bayesrep.inference.dependence`), or takes it as known
+A fit integrates the correlation ρ (`bayesrep.inference.annotators`), or takes it as known
 (`JointOptions.dependence`). Along the draws' ρ the mean gap is regressed on ρ: the regression says
 what it would be, were ρ known, and its residuals how well.
 """

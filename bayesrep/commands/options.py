@@ -18,7 +18,6 @@ from bayesrep.atomic import LEAST_COMPILATION, programs_cache
 from bayesrep.choices import AccuracyInterval, Role
 from bayesrep.commands.output import new_table, say
 from bayesrep.errors import OptionError, StudyError, reason
-from bayesrep.studies.leniency import parse_annotators
 
 ROLE_NAMES: tuple[Role, ...] = get_args(Role)
 
@@ -107,7 +106,7 @@ SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
     "--force": {"action": "store_true", "help": "replace what is at the output path"},
     "--allow-unconverged": {"action": "store_true", "help": "show a fit that failed its checks"},
     "--people": {
-        "type": parse_annotators,
+        "type": lambda text: int(text) if text.isdecimal() else text,
         "metavar": "same|N",
         "help": "who answered: the same people about both data sets, mixed, or how many about each",
     },

@@ -72,7 +72,7 @@ class AnnotatorLevel(NamedTuple):
     normal: Whitening
 
 
-class Grid(NamedTuple):
+class LevelGrid(NamedTuple):
     """Values of ρ or of λ, with their levels and probabilities; the first is 0."""
 
     name: str
@@ -106,7 +106,7 @@ def _is_free(problem: Problem, name: str) -> bool:
     return is_free and name not in model.dims(problem.data(), options)
 
 
-def scan_dependence(problem: Problem, position: Position) -> tuple[Programs, Grid]:
+def scan_dependence(problem: Problem, position: Position) -> tuple[Programs, LevelGrid]:
     """Find the mode at every ρ_j from a position near that at ρ = 0, and P(ρ_j | y)."""
     levels, heights = list[AnnotatorLevel](), list[float]()
     tools = None
@@ -124,7 +124,7 @@ def scan_dependence(problem: Problem, position: Position) -> tuple[Programs, Gri
     assert tools is not None
     value = np.array(DEPENDENCE_GRID[: len(levels)])
     probability = _integrate_height(value, np.array(heights))
-    return tools, Grid("dependence", np.r_[0.0, value[1:]], levels, probability)
+    return tools, LevelGrid("dependence", np.r_[0.0, value[1:]], levels, probability)
 
 
 def _integrate_height(
@@ -143,7 +143,7 @@ def _integrate_height(
 
 def scan_leniency(
     problem: Problem, tools: Programs | None, position: Position, scale: float
-) -> tuple[Programs, Grid]:
+) -> tuple[Programs, LevelGrid]:
     """Find the mode at every λ_j, from λ = 0 outwards on both sides, and P(λ_j)."""
     levels = list[AnnotatorLevel]()
     dependence = max(problem.options.dependence or 0.0, DEPENDENCE_GRID[0])
@@ -157,7 +157,7 @@ def scan_leniency(
     assert tools is not None
     value = np.r_[LENIENCY_GRID, -LENIENCY_GRID[1:]]
     density = leniency_density(value)
-    return tools, Grid("leniency", scale * value, levels, density / density.sum())
+    return tools, LevelGrid("leniency", scale * value, levels, density / density.sum())
 
 
 def leniency_prior(problem: Problem) -> float:
@@ -175,7 +175,7 @@ def _knows_nothing_of_people(problem: Problem) -> bool:
     return problem.options.leniency_prior is None
 
 
-def _differ(grid: Grid) -> bool:
+def _differ(grid: LevelGrid) -> bool:
     """Return whether the arrays of a model depend on what the grid varies."""
     first, last = (jax.tree.leaves(grid.levels[end].data) for end in (0, -1))
     return not all(map(np.array_equal, first, last))
@@ -230,7 +230,7 @@ def integrate_annotators(
     """
     shape = draws["shared"].shape[:2]
     flat = {name: np.array(leaf).reshape(-1, *leaf.shape[2:]) for name, leaf in draws.items()}
-    grids = list[Grid]()
+    grids = list[LevelGrid]()
     varied_tools = None
     if mode is not None and learns_dependence(problem):
         varied_tools, grid = scan_dependence(problem, mode)

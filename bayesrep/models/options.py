@@ -45,7 +45,7 @@ class JointOptions:
         Intraclass correlation ρ of the annotators' answers about one image, where it is known: 0
         where each answers by himself, 0.05 to 0.2 where all of them saw the image in the same grid
         of images or another context. None: a parameter with a half-normal prior, which a fit
-        integrates (`bayesrep.inference.dependence`), and 0 elsewhere.
+        integrates (`bayesrep.inference.annotators`), and 0 elsewhere.
     dependence_prior
         Scale of this half-normal.
     leniency

@@ -48,11 +48,6 @@ def people_violations(where: str, provenance: Mapping[str, Any], shown: int) -> 
         yield Violation("people-not-same-or-number", where=where, people=people)
 
 
-def parse_annotators(text: str) -> Annotators:
-    """Read `same` or a number; what is neither is left for the study to refuse."""
-    return int(text) if text.isdecimal() else text  # type: ignore[return-value]
-
-
 def leniency_scale(people: Annotators, shown: Sequence[float]) -> float:
     """Compute the median of the standard deviation of λ, in logits, between two crowds.
 
