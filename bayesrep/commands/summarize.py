@@ -90,4 +90,5 @@ def _judge_assumptions(
         crowd = f"{bayesrep.describe_crowd(study).sentence} The intervals above allow for it."
     else:
         crowd = judge_people(fitted).sentence
-    return [judge_dependence(fitted.posterior, dependence, fitted.words).sentence, crowd]
+    of_answers = judge_dependence(fitted.posterior, dependence, fitted.words).sentence
+    return [note for note in (of_answers, crowd) if note]
