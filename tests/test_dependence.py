@@ -97,7 +97,7 @@ def _mean_gap(posterior):
 
 def test_draws_of_a_correlation_are_those_of_a_fit_at_it(monkeypatch):
     """Of two correlations, both likely: means within 0.2 sd, sds within 15 % (alarm < 0.1 %)."""
-    monkeypatch.setattr(annotators, "DEPENDENCE_GRID", (1e-6, 0.03))
+    monkeypatch.setattr(annotators, "DEPENDENCE_GRID", (0.0, 0.03))
     study = zoo.cut(zoo.study("tiny"), images=300, classifiers=3)
     learnt = bayesrep.fit(study, method="laplace", dependence_prior=9.0, progress=False)
     at = learnt["posterior"]["dependence"].values.ravel()

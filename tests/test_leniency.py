@@ -174,3 +174,10 @@ def test_who_answered_is_kept_with_the_study(tmp_path):
     study = _of_people(40)
     study.write(tmp_path / "study")
     assert bayesrep.read_study(tmp_path / "study").people == 40
+
+
+def test_a_leniency_that_is_given_is_named_as_an_assumption():
+    study = _of_people(40)
+    told = bayesrep.fit(study, method="laplace", leniency=0.2, progress=False)
+    assert " 0.2 " in bayesrep.diagnose(told, study).assumption
+    assert "leniency" not in told["posterior"]

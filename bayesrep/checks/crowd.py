@@ -46,9 +46,13 @@ def judge_crowd(fitted: Fitted) -> list[Finding]:
 
 def assumed_of_crowds(fitted: Fitted) -> str:
     """State the assumption on crowds, as a clause; empty where it is known who answered."""
-    if not isinstance(fitted.study, Study) or fitted.knows_workers or fitted.study.people:
+    given = fitted.record.recorded_options.get("leniency")
+    is_known = fitted.knows_workers or fitted.statistics.people is not None
+    if not isinstance(fitted.study, Study) or (is_known and given is None):
         return ""
-    return "both crowds were equally strict"
+    if not given:
+        return "both crowds were equally strict"
+    return f"the replication's crowd is more lenient by {given:g} in log odds"
 
 
 def judge_people(fitted: Fitted) -> Finding:
@@ -57,6 +61,9 @@ def judge_people(fitted: Fitted) -> Finding:
     who, value = f"{words.annotators} of the two data sets", "not known"
     if people == SAME_CROWD:
         return Finding(who, "the same", "known")
+    if fitted.record.recorded_options.get("leniency") is not None:
+        text = f"We assume that {assumed_of_crowds(fitted)}; no check can see it."
+        return Finding(who, "assumed", "known", "yes", text)
     adjusted = fitted.adjusted_draws
     half = Z_975 * float(np.std(adjusted.mean(axis=-1)))
     if people is not None:

@@ -40,21 +40,8 @@ from bayesrep.numerics.logit_quadrature import SMALLEST_DEPENDENCE
 from bayesrep.studies.leniency import leniency_density
 from bayesrep.types import Float, Ints
 
-DEPENDENCE_GRID = (
-    SMALLEST_DEPENDENCE,
-    0.003,
-    0.006,
-    0.01,
-    0.02,
-    0.035,
-    0.055,
-    0.08,
-    0.11,
-    0.15,
-    0.2,
-    0.3,
-)
-"""Correlations ρ_j. The first stands for 0 in the program of correlated answers."""
+DEPENDENCE_GRID = (0.0, 0.003, 0.006, 0.01, 0.02, 0.035, 0.055, 0.08, 0.11, 0.15, 0.2, 0.3)
+"""Correlations ρ_j."""
 MAX_LOG_ODDS = 12.0
 """Nats below the best correlation at which the grid ends."""
 N_PEOPLE = 100
@@ -112,7 +99,11 @@ def scan_dependence(problem: Problem, position: Position) -> tuple[Programs, Lev
     tools = None
     for dependence in DEPENDENCE_GRID:
         tools, position, level = find_level(
-            problem, tools, position, dependence=dependence, leniency=0.0
+            problem,
+            tools,
+            position,
+            dependence=max(dependence, SMALLEST_DEPENDENCE),
+            leniency=0.0,
         )
         log_prior = -0.5 * (dependence / problem.options.dependence_prior) ** 2
         heights.append(log_prior + level.log_density)
@@ -124,7 +115,7 @@ def scan_dependence(problem: Problem, position: Position) -> tuple[Programs, Lev
     assert tools is not None
     value = np.array(DEPENDENCE_GRID[: len(levels)])
     probability = _integrate_height(value, np.array(heights))
-    return tools, LevelGrid("dependence", np.r_[0.0, value[1:]], levels, probability)
+    return tools, LevelGrid("dependence", value, levels, probability)
 
 
 def _integrate_height(
@@ -146,7 +137,7 @@ def scan_leniency(
 ) -> tuple[Programs, LevelGrid]:
     """Find the mode at every λ_j, from λ = 0 outwards on both sides, and P(λ_j)."""
     levels = list[AnnotatorLevel]()
-    dependence = max(problem.options.dependence or 0.0, DEPENDENCE_GRID[0])
+    dependence = _least_dependence(problem)
     for sign in (1, -1):
         place = position
         for size in LENIENCY_GRID[len(levels) and 1 :].tolist():
@@ -158,6 +149,11 @@ def scan_leniency(
     value = np.r_[LENIENCY_GRID, -LENIENCY_GRID[1:]]
     density = leniency_density(value)
     return tools, LevelGrid("leniency", scale * value, levels, density / density.sum())
+
+
+def _least_dependence(problem: Problem) -> float:
+    """Return the correlation that is given, or that which stands for 0."""
+    return max(problem.options.dependence or 0.0, SMALLEST_DEPENDENCE)
 
 
 def leniency_prior(problem: Problem) -> float:
@@ -201,7 +197,7 @@ def spread_of_crowds(problem: Problem, tools: Programs | None, position: Positio
     hundred = replace(problem.statistics, people=N_PEOPLE).leniency_scale
     means = list[float]()
     for value in (hundred, -hundred):
-        settings = {"dependence": SMALLEST_DEPENDENCE, "leniency": value}
+        settings = {"dependence": _least_dependence(problem), "leniency": value}
         tools, place, level = find_level(problem, tools, position, **settings)
         values = tools.quantities({name: leaf[None] for name, leaf in place.items()}, level.data)
         means.append(float(np.mean(values["adjusted_accuracy"])))
