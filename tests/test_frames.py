@@ -260,7 +260,7 @@ WRONG = {
         ("table-lacks-columns", {"where": "counts", "columns": ["shown"]}),
     ),
     "name": (
-        lambda c, p: (c, p.rename(columns={"classifier": "net"})),
+        lambda c, p: (c, p.rename(columns={"classifier": "thing"})),
         ("table-lacks-columns", {"where": "predictions", "columns": ["classifier"]}),
     ),
     "no rows": (lambda c, p: (c.head(0), p), ("table-without-rows", {"where": "counts"})),

@@ -323,13 +323,13 @@ def test_further_data_sets_come_in_by_role(write, tmp_path, capsys):
     for wrong in ("v3", "third="):
         check(
             refusal([*words, "--force", "--further", wrong]),
-            "further-not-role-name",
-            {"argument": wrong},
+            "pair-without-names",
+            {"option": "--further", "argument": wrong, "form": "ROLE=NAME"},
         )
     check(
         refusal([*words, "--force", *more, "--further", "third=v4"]),
-        "further-role-twice",
-        {"role": "third"},
+        "pair-given-twice",
+        {"option": "--further", "name": "third"},
     )
 
 
@@ -458,7 +458,7 @@ BAD = {
         ),
     ),
     "unknown columns": (
-        dict(x=counts().rename({"shown": "n"})),
+        dict(x=counts().rename({"shown": "much"})),
         (
             "table-kind-incomplete-or-misnamed",
             {
@@ -467,7 +467,7 @@ BAD = {
                 "missing": ["shown"],
                 "verb": "is",
                 "pronoun": "it",
-                "other_columns": "'n'",
+                "other_columns": "'much'",
             },
         ),
     ),
@@ -476,12 +476,12 @@ BAD = {
         ("table-key-column-missing", {"column": "dataset", "other_columns": "'resnet', 'vgg'"}),
     ),
     "unknown names": (
-        dict(c=counts().rename({"image": "image_id", "selected": "k", "shown": "raters"})),
+        dict(c=counts().rename({"image": "images", "selected": "sel", "shown": "of"})),
         (
             "table-columns-unknown",
             {
-                "columns": "'dataset', 'image_id', 'k', 'raters'",
-                "hint": "; rename 'image_id' to 'image', if that is what it holds",
+                "columns": "'dataset', 'images', 'sel', 'of'",
+                "hint": "; rename 'images' to 'image', if that is what it holds",
             },
         ),
     ),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from bayesrep import process
 from bayesrep.choices import Key
-from bayesrep.commands.options import SHARED_ARGUMENTS, add_shared, by_role, names, seed
+from bayesrep.commands.options import SHARED_ARGUMENTS, add_shared, by_name, names, seed
 from bayesrep.commands.output import emit, new_folder
 from bayesrep.errors import OptionError, listing, plain_text
 from bayesrep.sources import READERS  # the parser asks for them
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 EXAMPLE = "tables counts.csv predictions.csv --reference v1 --replication v2 --out my-study"
 # Each of some readers.
-SOURCE_OPTIONS = ("reference", "replication", "candidates", "further", "name", "seed", "version")
+SOURCE_OPTIONS = ("reference", "replication", "candidates", "name", "seed", "version")
+PAIR_OPTIONS = ("further", "rename")
 OF_LOGS = ("metric", "filter", "scorer", "judges", "solvers", "counts", "threshold", "key")
 MAX_CLASSIFIER_NAMES = 10  # of classifiers that are all named
 COLUMN_OPTIONS = ("item", "model", "score", "dataset")
@@ -115,7 +116,8 @@ def _add_own(option: Callable[..., None]) -> None:
     option("--reference", help="name of the reference data set")
     option("--replication", help="name of the replication data set")
     option("--candidates", metavar="NAME", help="name of the pool of candidates (tables)")
-    option("--further", **SHARED_ARGUMENTS["--further"])
+    for name in PAIR_OPTIONS:
+        option(f"--{name}", **SHARED_ARGUMENTS[f"--{name}"])
     option(
         "--selection",
         action="append",
@@ -255,7 +257,7 @@ def _given_options(arguments: Namespace) -> dict[str, Any]:
     names = (*SOURCE_OPTIONS, *OF_LOGS, *COLUMN_OPTIONS, *FLAG_OPTIONS)
     options: dict[str, Any] = {name: getattr(arguments, name) for name in names}
     options["group"] = dict(arguments.group) if arguments.group else None
-    options["further"] = by_role(arguments.further)
+    options |= {name: by_name(f"--{name}", getattr(arguments, name)) for name in PAIR_OPTIONS}
     return {name: value for name, value in options.items() if value is not None}
 
 

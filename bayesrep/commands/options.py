@@ -129,6 +129,12 @@ SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
         "help": "a further data set and the role that it is to have (tables); may be given several "
         "times",
     },
+    "--rename": {
+        "action": "append",
+        "metavar": "COLUMN=NAME",
+        "help": "read a column of the tables as dataset, image, selected, shown, classifier or "
+        "correct; may be given several times",
+    },
     "--by": {"metavar": "COLUMN", "help": "the column of --classes to put classes together by"},
 }
 
@@ -139,19 +145,30 @@ def add_shared(parser: ArgumentParser, *option_names: str) -> None:
         parser.add_argument(name, **SHARED_ARGUMENTS[name])
 
 
-def by_role(pairs: list[str] | None) -> dict[str, str] | None:
-    """Names of further data sets by role, of ROLE=NAME."""
+def by_name(option: str, pairs: list[str] | None) -> dict[str, str] | None:
+    """The pairs of an option that may be given several times, of NAME=NAME."""
     if pairs is None:
         return None
     names: dict[str, str] = {}
     for text in pairs:
-        role, equals, name = (part.strip() for part in text.partition("="))
-        if not (role and equals and name):
-            raise OptionError("further-not-role-name", argument=text)
-        if role in names:
-            raise OptionError("further-role-twice", role=role)
-        names[role] = name
+        name, equals, other = (part.strip() for part in text.partition("="))
+        if not (name and equals and other):
+            form = SHARED_ARGUMENTS[option]["metavar"]
+            raise OptionError("pair-without-names", option=option, argument=text, form=form)
+        if name in names:
+            raise OptionError("pair-given-twice", option=option, name=name)
+        names[name] = other
     return names
+
+
+def named_path(text: str) -> tuple[str, Path]:
+    """NAME=PATH, a data set's name and where it is."""
+    from bayesrep.files.names import normalize_name
+
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise ArgumentTypeError(f"{text!r} is not NAME=PATH, with the data set's name")
+    return normalize_name(name), Path(path)
 
 
 def add_length(parser: ArgumentParser, noun: str) -> None:

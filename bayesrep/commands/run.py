@@ -20,7 +20,7 @@ from bayesrep.atomic import replaced_file
 from bayesrep.choices import FEW_REPLICATES, find_strategy, list_methods
 from bayesrep.commands.options import (
     add_shared,
-    by_role,
+    by_name,
     given_options,
     import_in_thread,
     keep_compiled,
@@ -36,9 +36,12 @@ from bayesrep.commands.output import (
 )
 from bayesrep.errors import BayesrepError, EstimateWarning, OptionError, plain_text, reason
 from bayesrep.files.digests import are_seals, digest_file, digest_value, find_broken, seal_files
+from bayesrep.files.given_files import split_name
 
 EXAMPLE = "counts.csv predictions.csv --reference v1 --replication v2 --out my-folder"
 
+TABLE_OPTIONS = ("reference", "replication", "candidates")
+PAIR_OPTIONS = ("further", "rename")
 RUN_RECORD = "run.json"
 RUN_FIGURES = ("answer", "accuracies", "frequencies", "curves")
 STAGE_FILES: Mapping[str, str] = {
@@ -73,12 +76,13 @@ def add(parser: ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="tables of counts (or annotations), of predictions and, if there are any, of images",
+        help="tables of counts (or annotations), of predictions and, if there are any, of images; "
+        "NAME=FILE is one whose rows are all of that data set",
     )
     option("--reference", metavar="NAME", help="what the tables call the reference")
     option("--replication", metavar="NAME", help="what the tables call the replication")
     option("--candidates", metavar="NAME", help="what they call the pool, where they hold it")
-    add_shared(parser, "--further")
+    add_shared(parser, "--further", "--rename")
     option("--out", type=Path, required=True, metavar="FOLDER", help="of everything that is made")
     option(
         "--method",
@@ -122,14 +126,17 @@ def describe_kept(arguments: Namespace) -> str:
 
 def _describe_request(arguments: Namespace) -> dict[str, Any]:
     """Identify a request: everything it makes depends on the tables' contents and the options."""
-    names = ("reference", "replication", "candidates", "further", "method", "bootstrap", "seed")
+    names = (*TABLE_OPTIONS, *PAIR_OPTIONS, "method", "bootstrap", "seed")
     options = {name: getattr(arguments, name) for name in names}
     contents: dict[str, str] = {}
-    for file in arguments.files:
+    for given in arguments.files:
+        name, file = split_name(given)
         if file.is_dir():
             raise OptionError("run-of-folder", folder=file)
         try:
-            contents[str(file.resolve())] = digest_file(file)
+            contents[f"{name}={file.resolve()}" if name else str(file.resolve())] = digest_file(
+                file
+            )
         except OSError as error:
             raise OptionError("input-file-unreadable", file=file, reason=reason(error)) from error
     return {"contents": contents, "options": options, "version": bayesrep.__version__}
@@ -304,8 +311,8 @@ class _Work:
 
         check_bootstrap(self._bootstrap)  # which a later stage would find when the fit is made
 
-        names = ("reference", "replication", "candidates")
-        options = {name: getattr(self.arguments, name) for name in names}
+        options = {name: getattr(self.arguments, name) for name in TABLE_OPTIONS}
+        options |= {n: by_name(f"--{n}", getattr(self.arguments, n)) for n in PAIR_OPTIONS}
         # Slow imports of later stages overlap with reading the files.
         with import_in_thread(*LATER_MODULES):
             imported = import_files(
@@ -314,7 +321,6 @@ class _Work:
                 self.out / "study",
                 force=True,
                 name=self.out.resolve().name,
-                further=by_role(self.arguments.further),
                 **options,
             )
         if imported.lacks("predictions"):
