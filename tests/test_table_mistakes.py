@@ -34,6 +34,7 @@ from bayesrep.sources.raw_answers import decide, read_raw
 from bayesrep.sources.selection_table import read_selection
 from bayesrep.sources.table_files import read_answers
 from bayesrep.sources.tables import check_tables, read_tables
+from bayesrep.sources.tables.recognise import ALONE_ADVICE
 from bayesrep.studies.attempts import read_attempts
 from bayesrep.studies.reading import check_study
 from bayesrep.vision.classes import read_classes
@@ -526,7 +527,12 @@ REFUSED = {
             p=without(PREDICTIONS, lambda row: row[0] == "v2"),
         ),
         "only-one-data-set",
-        {"where": "counts.csv, predictions.csv", "dataset": "v1", "data_sets": ["v2"]},
+        {
+            "where": "counts.csv, predictions.csv",
+            "dataset": "v1",
+            "data_sets": ["v2"],
+            "alone": ALONE_ADVICE,
+        },
     ),
     "a third data set": (
         sound(c=[*COUNTS, ["V2", "z.jpg", "1", "2"]]),
@@ -537,6 +543,21 @@ REFUSED = {
             "study_data_sets": "'v1' and 'v2'",
             "hint": "; did you mean 'v2'?",
         },
+    ),
+    "totals, a column a data set": (
+        {"boards.csv": [["model", "v1", "v2"], ["vit", "81.0", "70%"], ["b", "79", "66.5"]]},
+        "table-of-totals",
+        {"where": "boards.csv", "columns": ["v1", "v2"]},
+    ),
+    "totals, a row a data set": (
+        {"b.csv": [["Model", "dataset", "top1"], ["vit", "v1", "0.81"], ["vit", "v2", "0.7"]]},
+        "table-of-totals",
+        {"where": "b.csv", "columns": ["top1"]},
+    ),
+    "one leaderboard": (
+        {"board.csv": [["model", "acc"], ["vit", "0.81"], ["b", "0.79"]]},
+        "leaderboard-of-one-data-set",
+        {"where": "board.csv", "columns": ["acc"], "alone": ALONE_ADVICE},
     ),
     "an empty file": (
         sound(c=""),

@@ -21,6 +21,7 @@ from bayesrep.files.values import (
     is_missing,
     numbers,
     parse_flags,
+    parse_numbers,
     people,
     probabilities,
     seconds,
@@ -31,6 +32,7 @@ from bayesrep.files.values import (
 from bayesrep.studies.column_aliases import (
     ANSWER_COLUMNS,
     COLUMN_ALIASES,
+    COLUMN_SYNONYMS,
     find_synonyms,
     in_our_words,
 )
@@ -38,6 +40,10 @@ from bayesrep.studies.layout import LABEL_COLUMNS, PROBABILITY_COLUMNS
 from bayesrep.studies.violations import Problems
 
 CANDIDATES_ROLE = "candidates"
+ALONE_ADVICE = (
+    "; without a second version there are `bayesrep answers` (how people answered), `bayesrep "
+    "papers multilabel` (all labels that are right) and `bayesrep collect plan` (what one takes)"
+)
 IMAGE_KEY = ("dataset", "image")
 LONG_KIND, WIDE_KIND = PREDICTED_KINDS = ("predictions", "wide predictions")
 COUNTED_KINDS = ("counts", "annotations")
@@ -209,6 +215,7 @@ def _in_our_words(sheet: Sheet, *, stacks: bool = True) -> tuple[Sheet, bool]:
         frame = frame.rename({old: new for old, new in new.items() if new not in frame.columns})
     others = in_our_words(frame.columns)
     frame = frame.rename(others)
+    _refuse_totals(frame, place)
     synonyms: dict[str, str] = {}
     for name, candidates in find_synonyms(frame.columns, fold_heading).items():
         if len(candidates) > 1:
@@ -223,6 +230,27 @@ def _in_our_words(sheet: Sheet, *, stacks: bool = True) -> tuple[Sheet, bool]:
     frame = frame.rename(synonyms)
     has_items = {"item", "question", "judge"} & renamed and "image" not in sheet.frame.columns
     return _stack_raters(frame, place) if stacks else Sheet(frame, place), bool(has_items)
+
+
+def _refuse_totals(frame: pl.DataFrame, place: Place) -> None:
+    """Refuse accuracies of whole data sets: numbers beside names of classifiers, and no images."""
+    names = {name: fold_heading(name) for name in frame.columns}
+    of_models = {"classifier", "name", *COLUMN_SYNONYMS["classifier"]}
+    of_images = {"image", "selected", "shown", *COLUMN_SYNONYMS["image"]}
+    if of_models.isdisjoint(names.values()) or not of_images.isdisjoint(names.values()):
+        return
+    totals = list[str]()
+    for column in frame:
+        values = parse_numbers(column.cast(pl.String).str.strip_chars_end("% "))
+        is_share = not values.null_count() and values.is_between(0, 100).all()
+        totals += [column.name] if is_share and parse_flags(column).null_count() else []
+    of_sets = {"dataset", *COLUMN_SYNONYMS["dataset"]}
+    parted = any(frame[name].n_unique() > 1 for name in names if names[name] in of_sets)
+    if len(totals) > 1 or (totals and parted):
+        raise StudyError("table-of-totals", where=place, columns=listing(totals, "column"))
+    if totals:
+        rule, columns = "leaderboard-of-one-data-set", listing(totals, "column")
+        raise StudyError(rule, where=place, columns=columns, alone=ALONE_ADVICE)
 
 
 def _stack_raters(frame: pl.DataFrame, place: Place) -> Sheet:
