@@ -384,16 +384,18 @@ class _Work:
         from bayesrep.estimators import classifier_table, gap_table, matching_sentences
         from bayesrep.posterior.fitted import Fitted
         from bayesrep.report.conclusion import drop_sentence
+        from bayesrep.summary.tables import accuracies
 
         tables = {
             "estimates": classifier_table(self.points),
             "estimated-gaps": gap_table(self.points),
         }
         answer: dict[str, Any] = {"answer": "", "trust": "", "converged": True}
+        fitted = Fitted(self.study, self.posterior)
         try:
             gaps = bayesrep.summarize_gaps(self.study, self.posterior)
             tables |= {
-                "adjusted": bayesrep.summarize(self.study, self.posterior),
+                "adjusted": accuracies(fitted),
                 "gaps": gaps,
                 "ranks": bayesrep.rank_classifiers(self.study, self.posterior),
                 "pairs": bayesrep.compare_classifiers(self.study, self.posterior),
@@ -402,7 +404,6 @@ class _Work:
         except bayesrep.ConvergenceError as error:
             answer |= {"answer": f"No answer: {reason(error)}", "converged": False}
         # The check of agreement between classifiers takes longest; `diagnose` makes it on request.
-        fitted = Fitted(self.study, self.posterior)
         diagnosis = examine(self.posterior, fitted, with_agreement=False)
         answer["trust"] = diagnosis.trust
         answer["verdict"] = diagnosis.verdict
