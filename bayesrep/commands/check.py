@@ -58,8 +58,9 @@ def _check_files(arguments: Namespace) -> int:
     from bayesrep.sources.tables import check_tables
 
     roles = {role: name for role in DATASET_ROLES if (name := getattr(arguments, role))}
-    pairs = {each: by_name(f"--{each}", getattr(arguments, each)) for each in PAIR_OPTIONS}
-    tables, problems = check_tables(arguments.paths, **roles, **pairs)
+    options: dict[str, Any] = dict(roles)
+    options |= {each: by_name(f"--{each}", getattr(arguments, each)) for each in PAIR_OPTIONS}
+    tables, problems = check_tables(arguments.paths, **options)
     facts = {"files": [str(path) for path in arguments.paths], "broken": problems}
     if tables is None:
         return _report_violations(arguments, problems, facts, "the tables")

@@ -362,6 +362,6 @@ def _without_predictions(contents: "StudyContents", out: Path) -> list[str]:
             f"Written to {out}; answers are wanted on {names}: import these tables again beside "
             "one of dataset, item, model and solved",
         ]
-    options = ("--dataset", "NAME", "--images", "PATH", "--classifiers", "NAMES")
+    options = ("--images", "NAME=PATH", "--classifiers", "NAMES")
     following = process.command("predict", "--study", out, *options)
     return [counted, f"Written to {out}; predictions are wanted of {names}", f"Next: {following}"]
