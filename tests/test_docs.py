@@ -262,6 +262,20 @@ def test_the_code_runs(code: str, written: Path, monkeypatch: pytest.MonkeyPatch
     exec(compile(code, "page", "exec"), {"bayesrep": bayesrep})
 
 
+@pytest.mark.usefixtures("kept_fits")
+def test_the_front_door_runs(capsys: pytest.CaptureFixture[str]):
+    """Its Python; tests/test_run.py types its command, and make's targets are there (above)."""
+    text = told(ROOT / "README.md")
+    assert len(text.splitlines()) <= 60
+    assert sum(file.stat().st_size for file in ROOT.glob("examples/*.csv")) <= 60_000
+    (code,) = execute["blocks"](text)
+    exec(compile(code, "page", "exec"), {})
+    assert "adjusted_accuracy" in capsys.readouterr().out
+    typed = re.findall(r"^\$ (\S+ \S+)", text, flags=re.M)
+    activated = "source .venv/bin/activate"
+    assert typed == ["make demo", "make test", activated, "bayesrep run"]
+
+
 def widen(posterior: Any, classifiers: int) -> StoredPosterior:
     """A posterior as if of so many classifiers, with predictions of every tenth draw."""
     names = np.array([f"classifier {number}" for number in range(classifiers)])
