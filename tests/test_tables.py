@@ -346,19 +346,7 @@ def with_rows(frame, rows):
     return pl.concat([frame, frame[rows]])
 
 
-BAD = {
-    "k > n": (
-        dict(c=edit(counts(), 1, selected=9)),
-        ("selected-exceeds-shown-in-rows", {"images": ["b"], "rows": "line 3 ('9 of 4')"}),
-    ),
-    "n = 0": (
-        dict(c=edit(counts(), 1, shown=0)),
-        ("image-shown-to-nobody", {"images": ["b"], "rows": "line 3"}),
-    ),
-    "negative": (
-        dict(c=edit(counts(), 1, selected=-1)),
-        ("negative-count-in-table", {"column": "selected", "images": ["b"], "rows": "line 3 (-1)"}),
-    ),
+BAD = {  # and those of tests/test_table_mistakes.py
     "not whole": (
         dict(c=edit(counts().cast({"selected": pl.Float64}), 1, selected=1.5)),
         ("count-not-whole-in-rows", {"column": "selected", "rows": "line 3 ('1.5')"}),
@@ -371,14 +359,6 @@ BAD = {
         dict(c=edit(counts(), 1, selected=None)),
         ("count-not-whole-in-rows", {"column": "selected", "rows": "line 3 (nothing)"}),
     ),
-    "missing image": (
-        dict(c=edit(counts(), 1, image=None)),
-        ("value-missing-in-rows", {"column": "image", "rows": "line 3"}),
-    ),
-    "bad flag": (
-        dict(p=edit(predictions().cast({"correct": pl.String}), 2, correct="maybe")),
-        ("flag-neither-true-nor-false", {"column": "correct", "rows": "line 4 ('maybe')"}),
-    ),
     "bad wide flag": (
         dict(p=edit(wide(), 3, vgg=2)),
         ("flag-given-as-share", {"column": "vgg", "rows": "line 5 ('2')"}),
@@ -386,10 +366,6 @@ BAD = {
     "missing flag": (
         dict(p=edit(predictions(), 2, correct=None)),
         ("flag-missing-in-rows", {"column": "correct", "rows": "line 4"}),
-    ),
-    "image twice": (
-        dict(c=with_rows(counts(), [1])),
-        ("table-rows-repeated", {"repeated": ["b"], "dataset": "v1", "lines": " (lines 3, 7)"}),
     ),
     "answer twice": (
         dict(c=with_rows(annotations(), [0])),
@@ -401,13 +377,6 @@ BAD = {
     "answers about two labels": (
         dict(c=annotations().with_columns(label=pl.col("worker"))),
         ("answers-about-several-labels", {}),
-    ),
-    "prediction twice": (
-        dict(p=with_rows(predictions(), [0])),
-        (
-            "prediction-repeated",
-            {"classifier": "resnet", "images": ["007"], "dataset": "v1", "lines": " (lines 2, 12)"},
-        ),
     ),
     "uncounted": (
         dict(c=counts()[[0, 1, 3, 4]]),
@@ -457,20 +426,6 @@ BAD = {
             {"where": "study 'study'", "dataset": "v1", "labels": ["02"], "other_dataset": "v2"},
         ),
     ),
-    "unknown columns": (
-        dict(x=counts().rename({"shown": "much"})),
-        (
-            "table-kind-incomplete-or-misnamed",
-            {
-                "kind": "counts",
-                "kind_columns": "dataset, image, selected, shown",
-                "missing": ["shown"],
-                "verb": "is",
-                "pronoun": "it",
-                "other_columns": "'much'",
-            },
-        ),
-    ),
     "no data set column": (
         dict(x=wide().drop("dataset")),
         ("table-key-column-missing", {"column": "dataset", "other_columns": "'resnet', 'vgg'"}),
@@ -485,7 +440,6 @@ BAD = {
             },
         ),
     ),
-    "empty": (dict(c=counts()[:0]), ("table-without-rows",)),
 }
 
 

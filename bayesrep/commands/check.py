@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import bayesrep
 from bayesrep import process
-from bayesrep.commands.options import add_shared, by_name
+from bayesrep.commands.options import TABLE_OPTIONS, add_roles, table_options
 from bayesrep.commands.output import LeftOut, emit, finding
 from bayesrep.errors import OptionError, StudyError, plain_text
 from bayesrep.files.given_files import split_name
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from bayesrep.studies.draft import StudyContents
 
 EXAMPLE = "counts.csv predictions.csv --reference v1 --replication v2"
-
-DATASET_ROLES = ("reference", "replication", "candidates")
-PAIR_OPTIONS = ("further", "rename")
 
 
 def add(parser: ArgumentParser) -> None:
@@ -32,9 +29,7 @@ def add(parser: ArgumentParser) -> None:
         help="a study's folder, or the tables that `bayesrep import tables` or `run` would take "
         "(NAME=FILE: all rows are of that data set)",
     )
-    for role in DATASET_ROLES:
-        option(f"--{role}", metavar="NAME", help=f"what the tables call the {role}")
-    add_shared(parser, "--further", "--rename")
+    add_roles(parser)
 
 
 def run(arguments: Namespace) -> int:
@@ -48,7 +43,7 @@ def run(arguments: Namespace) -> int:
     if len(paths) > 1:
         strange = next(path for path in paths if not path.is_file())
         raise OptionError("check-path-not-file", path=strange)
-    if any(getattr(arguments, role) for role in (*DATASET_ROLES, "further", "rename")):
+    if any(getattr(arguments, role) for role in TABLE_OPTIONS):
         raise OptionError("roles-given-with-study")
     return _check_folder(arguments, paths[0])
 
@@ -57,18 +52,17 @@ def _check_files(arguments: Namespace) -> int:
     from bayesrep.report.study_text import describe_study
     from bayesrep.sources.tables import check_tables
 
-    roles = {role: name for role in DATASET_ROLES if (name := getattr(arguments, role))}
-    options: dict[str, Any] = dict(roles)
-    options |= {each: by_name(f"--{each}", getattr(arguments, each)) for each in PAIR_OPTIONS}
-    tables, problems = check_tables(arguments.paths, **options)
+    tables, problems = check_tables(arguments.paths, **table_options(arguments))
     facts = {"files": [str(path) for path in arguments.paths], "broken": problems}
     if tables is None:
         return _report_violations(arguments, problems, facts, "the tables")
     counts_alone = tables.lacks("predictions")
     description = _describe_counts(tables) if counts_alone else describe_study(tables.study())
-    named = [word for role, name in roles.items() for word in (f"--{role}", name)]
-    for each in PAIR_OPTIONS:
-        named += [word for text in getattr(arguments, each) or () for word in (f"--{each}", text)]
+    named: list[str] = []
+    for each in TABLE_OPTIONS:
+        given = getattr(arguments, each)
+        for text in given if isinstance(given, list) else [given]:
+            named += [] if text is None else [f"--{each}", text]
     then = ("import", "tables") if counts_alone else ("run",)
     following = process.command(*then, *arguments.paths, *named, "--out", "FOLDER")
     text = f"{description}\nNo rule is broken.\nNext: {following}"

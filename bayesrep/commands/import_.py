@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from bayesrep import process
 from bayesrep.choices import Key
-from bayesrep.commands.options import SHARED_ARGUMENTS, add_shared, by_name, names, seed
+from bayesrep.commands.options import SHARED_ARGUMENTS, add_shared, names, seed, table_options
 from bayesrep.commands.output import emit, new_folder
 from bayesrep.errors import OptionError, listing, plain_text
 from bayesrep.sources import READERS  # the parser asks for them
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "tables counts.csv predictions.csv --reference v1 --replication v2 --out my-study"
 # Each of some readers.
-SOURCE_OPTIONS = ("reference", "replication", "candidates", "name", "seed", "version")
-PAIR_OPTIONS = ("further", "rename")
+SOURCE_OPTIONS = ("name", "seed", "version")
 OF_LOGS = ("metric", "filter", "scorer", "judges", "solvers", "counts", "threshold", "key")
 MAX_CLASSIFIER_NAMES = 10  # of classifiers that are all named
 COLUMN_OPTIONS = ("item", "model", "score", "dataset")
@@ -116,7 +115,7 @@ def _add_own(option: Callable[..., None]) -> None:
     option("--reference", help="name of the reference data set")
     option("--replication", help="name of the replication data set")
     option("--candidates", metavar="NAME", help="name of the pool of candidates (tables)")
-    for name in PAIR_OPTIONS:
+    for name in ("further", "rename"):
         option(f"--{name}", **SHARED_ARGUMENTS[f"--{name}"])
     option(
         "--selection",
@@ -257,8 +256,8 @@ def _given_options(arguments: Namespace) -> dict[str, Any]:
     names = (*SOURCE_OPTIONS, *OF_LOGS, *COLUMN_OPTIONS, *FLAG_OPTIONS)
     options: dict[str, Any] = {name: getattr(arguments, name) for name in names}
     options["group"] = dict(arguments.group) if arguments.group else None
-    options |= {name: by_name(f"--{name}", getattr(arguments, name)) for name in PAIR_OPTIONS}
-    return {name: value for name, value in options.items() if value is not None}
+    given = {name: value for name, value in options.items() if value is not None}
+    return given | table_options(arguments)
 
 
 def _describe_imported(contents: "StudyContents", out: Path) -> tuple[list[str], str | None]:

@@ -19,12 +19,14 @@ from bayesrep import process
 from bayesrep.atomic import replaced_file
 from bayesrep.choices import FEW_REPLICATES, find_strategy, list_methods
 from bayesrep.commands.options import (
+    TABLE_OPTIONS,
+    add_roles,
     add_shared,
-    by_name,
     given_options,
     import_in_thread,
     keep_compiled,
     read_draws,
+    table_options,
 )
 from bayesrep.commands.output import (
     DONE_STATUS,
@@ -40,8 +42,6 @@ from bayesrep.files.given_files import split_name
 
 EXAMPLE = "counts.csv predictions.csv --reference v1 --replication v2 --out my-folder"
 
-TABLE_OPTIONS = ("reference", "replication", "candidates")
-PAIR_OPTIONS = ("further", "rename")
 RUN_RECORD = "run.json"
 RUN_FIGURES = ("answer", "accuracies", "frequencies", "curves")
 STAGE_FILES: Mapping[str, str] = {
@@ -79,10 +79,7 @@ def add(parser: ArgumentParser) -> None:
         help="tables of counts (or annotations), of predictions and, if there are any, of images; "
         "NAME=FILE is one whose rows are all of that data set",
     )
-    option("--reference", metavar="NAME", help="what the tables call the reference")
-    option("--replication", metavar="NAME", help="what the tables call the replication")
-    option("--candidates", metavar="NAME", help="what they call the pool, where they hold it")
-    add_shared(parser, "--further", "--rename")
+    add_roles(parser)
     option("--out", type=Path, required=True, metavar="FOLDER", help="of everything that is made")
     option(
         "--method",
@@ -126,7 +123,7 @@ def describe_kept(arguments: Namespace) -> str:
 
 def _describe_request(arguments: Namespace) -> dict[str, Any]:
     """Identify a request: everything it makes depends on the tables' contents and the options."""
-    names = (*TABLE_OPTIONS, *PAIR_OPTIONS, "method", "bootstrap", "seed")
+    names = (*TABLE_OPTIONS, "method", "bootstrap", "seed")
     options = {name: getattr(arguments, name) for name in names}
     contents: dict[str, str] = {}
     for given in arguments.files:
@@ -311,8 +308,6 @@ class _Work:
 
         check_bootstrap(self._bootstrap)  # which a later stage would find when the fit is made
 
-        options = {name: getattr(self.arguments, name) for name in TABLE_OPTIONS}
-        options |= {n: by_name(f"--{n}", getattr(self.arguments, n)) for n in PAIR_OPTIONS}
         # Slow imports of later stages overlap with reading the files.
         with import_in_thread(*LATER_MODULES):
             imported = import_files(
@@ -321,7 +316,7 @@ class _Work:
                 self.out / "study",
                 force=True,
                 name=self.out.resolve().name,
-                **options,
+                **table_options(self.arguments),
             )
         if imported.lacks("predictions"):
             raise OptionError("tables-without-predictions")
