@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import zoo
+from own_tables import read_tables
 from refusals import refused
 
 import bayesrep
@@ -19,7 +20,6 @@ from bayesrep.errors import TableWarning
 from bayesrep.files.tables import read_only
 from bayesrep.sources.frames import as_polars, read_frames
 from bayesrep.sources.raw_answers import read_raw
-from bayesrep.sources.tables import read_tables
 
 CALLED = {"reference": "v1", "replication": "v2"}
 

@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from own_tables import read_tables
 from refusals import check, refusal, refused
 
 from bayesrep import OptionError, PredictionError, StudyError, read_frames
@@ -33,7 +34,7 @@ from bayesrep.sources.evals.solved import add_solved
 from bayesrep.sources.raw_answers import decide, read_raw
 from bayesrep.sources.selection_table import read_selection
 from bayesrep.sources.table_files import read_answers
-from bayesrep.sources.tables import check_tables, read_tables
+from bayesrep.sources.tables import check_tables
 from bayesrep.sources.tables.recognise import ALONE_ADVICE
 from bayesrep.studies.attempts import read_attempts
 from bayesrep.studies.reading import check_study

@@ -6,12 +6,13 @@ import numpy as np
 import polars as pl
 import pytest
 from openpyxl import Workbook
+from own_tables import read_tables
 from refusals import check, refusal, refused
 
 from bayesrep import StudyError, cli, read_frames, read_study
 from bayesrep.errors import TableWarning
 from bayesrep.sources import READERS
-from bayesrep.sources.tables import check_tables, read_tables
+from bayesrep.sources.tables import check_tables
 
 IMAGES = {"v1": ["007", "b", "c"], "v2": ["007", "x"]}
 SELECTED = {"v1": [3, 4, 0], "v2": [1, 5]}
@@ -479,7 +480,7 @@ def test_answers_about_an_image_are_about_one_label_wherever_they_stand(write):
 
 
 def test_a_missing_kind_is_named(write):
-    with refused(StudyError, "table-kind-absent", {"kind": "predictions"}):
+    with refused(StudyError, "study-lacks-predictions"):
         read(write(c=counts()))
     with refused(StudyError, "table-kind-absent", {"kind": "counts or annotations"}):
         read(write(p=wide()))

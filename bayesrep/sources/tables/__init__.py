@@ -54,7 +54,6 @@ from bayesrep.sources.tables.build import (
     build_contents,
     build_study,
     join_tables,
-    table_provenance,
 )
 from bayesrep.sources.tables.recognise import (
     CANDIDATES_ROLE,
@@ -139,38 +138,6 @@ def read(
     return replace(contents, datasets=coded)
 
 
-def read_tables(
-    paths: Sequence[str | Path],
-    *,
-    reference: str = "reference",
-    replication: str = "replication",
-    candidates: str | None = None,
-    further: Mapping[str, str] | None = None,
-    rename: Mapping[str, str] | None = None,
-    name: str = "study",
-) -> Study:
-    """Make a study from tables of counts or annotations, predictions and images.
-
-    Parameters
-    ----------
-    paths, reference, replication, candidates, further, rename, name
-        As for `read`; the tables have to hold predictions.
-
-    Returns
-    -------
-    Study
-        Images in the order of the counts or annotations, classifiers in that of the predictions.
-
-    Raises
-    ------
-    StudyError
-        As `read`.
-    """
-    called = _role_names(reference, replication, candidates, further)
-    joined = _sound(*_read(paths, called, rename, *PREDICTED_KINDS))
-    return build_study(joined, table_provenance(paths), name)
-
-
 def check_tables(
     paths: Sequence[str | Path],
     *,
@@ -208,7 +175,7 @@ def of_frames(
     further: Mapping[str, str] | None,
     name: str,
 ) -> Study:
-    """Make a study from tables in memory, as `read_tables` does from files."""
+    """Make a study from tables in memory, as `read` does from files."""
     called = _role_names(reference, replication, candidates, further)
     problems = Problems()
     every = [table for kind in frames for table in recognise_frame(frames[kind], kind, problems)]
@@ -237,7 +204,6 @@ def _read(
     paths: Sequence[str | Path],
     called: Mapping[str, str],
     new_name_of: Mapping[str, str] | None,
-    *needed: str,
 ) -> tuple[Joined | None, Problems]:
     """Read every file and set them beside each other; what is wrong, whatever of it is."""
     problems, every = Problems(), list[TypedTable]()
@@ -266,7 +232,7 @@ def _read(
         problems.add("renamed-column-absent", where=name_files(files), column=old)
     tables = GivenTables(every, called)
     warn_of_unnamed_classifiers(tables)
-    return join_tables(tables, files, needed, problems, named=named), problems
+    return join_tables(tables, files, (), problems, named=named), problems
 
 
 def _name_dataset(sheet: Sheet, dataset: str) -> Sheet:
