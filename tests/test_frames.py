@@ -49,7 +49,7 @@ def predictions(counts):
 
 @pytest.fixture(scope="module")
 def study(counts, predictions):
-    return read_frames(counts=counts, predictions=predictions, **CALLED)
+    return read_frames(counts, predictions, **CALLED)
 
 
 class HuggingFace:

@@ -31,7 +31,6 @@ FOREIGN_NAMES: Mapping[str, str] = {
     **dict.fromkeys(("numsamples", "nsamples", "samples", "numdraws", "ndraws"), "draws"),
     **dict.fromkeys(("targetacceptprob", "targetaccept", "adaptdelta"), "target_accept"),
     **dict.fromkeys(("maxtreedepth", "treedepth"), "max_tree_depth"),
-    **dict.fromkeys(("densemass", "densemassmatrix"), "dense_mass"),
     **dict.fromkeys(("randomseed", "rngkey", "prngkey"), "seed"),
     **dict.fromkeys(("progressbar", "verbose"), "progress"),
     **dict.fromkeys(("sampler", "nutssampler", "kernel"), "method"),
