@@ -153,6 +153,7 @@ GONE_NAMES: Mapping[str, str] = {
         f"predict {name}": "use predict_from_logits in Python (docs/predict.md)"
         for name in ("--calibrate-on", "--ensembles")
     },
+    "predict --dataset": "name the data set with its images (--images NAME=PATH)",
     "collect pilot": "answer some tasks on the offline page (docs/how-to/collect.md)",
     **{
         f"answers import {name}": "save the export as a table (docs/how-to/own-data.md)"
@@ -270,10 +271,8 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     """The arguments of a command, of which alone the module is imported."""
     name = _find_name(words)
     parser = _command_parser(name) if name in COMMANDS else _listing_parser(name)
-    arguments = parser.parse_args(words[len(name.split()) :])
-    if name not in COMMANDS:
-        parser.error(f"a {'step' if name else 'command'} must be given")
-    return arguments
+    rest = words[len(name.split()) :]
+    return parser.parse_args(rest if name in COMMANDS else rest or ["--help"])
 
 
 def _listing_parser(name: str) -> argparse.ArgumentParser:

@@ -165,7 +165,7 @@ def run(
         assert not len(report.left_out), "every classifier has predictions"
     study = bayesrep.read_study(root / "study")
     posterior = bayesrep.fit(study, method=method, seed=seed, progress=progress, dependence=0.0)
-    rows = bayesrep.summarize(study, posterior, allow_unconverged=True)
+    rows = bayesrep.summarize(study, posterior, allow_unconverged=True, all_columns=True)
     points = bayesrep.estimate(study, POINTS, seed=seed)
     gaps = {
         method: float(table["bias_corrected_gap"].mean())

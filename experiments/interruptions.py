@@ -70,7 +70,7 @@ def prepare(root: Path, images: int, only: Sequence[str] = ()) -> list[Case]:
     if not only or "plan" in only:
         begin_plan(root)
     counts, answers, folder = (str(root / name) for name in ("counts.csv", "answers.csv", "study"))
-    images_of = ("--images", str(root / "images"), "--weights", str(root / "weights"))
+    images_of = ("--images", f"v2={root / 'images'}", "--weights", str(root / "weights"))
     return [
         Case("import", ("import", "tables", counts, answers, "--out", "{}")),
         Case("estimate", ("estimate", folder, "--bootstrap", "100", "--csv", "{}")),
@@ -83,7 +83,7 @@ def prepare(root: Path, images: int, only: Sequence[str] = ()) -> list[Case]:
         Case("report", ("report", folder, str(posterior), "--out", "{}.html")),
         Case(
             "predict",
-            ("predict", *images_of, "--dataset", "v2", "--study", "{}", "--classifiers", NETWORK),
+            ("predict", *images_of, "--study", "{}", "--classifiers", NETWORK),
         ),
     ]
 

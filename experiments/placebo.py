@@ -39,7 +39,7 @@ def one_seed(human: Any, seed: int) -> dict[str, Any]:
     )
     points = bayesrep.estimate(study, POINTS, seed=seed)
     posterior = bayesrep.fit(study, seed=seed, progress=False)
-    rows = bayesrep.summarize(study, posterior, allow_unconverged=True)
+    rows = bayesrep.summarize(study, posterior, allow_unconverged=True, all_columns=True)
     inside = rows["reference_accuracy"].is_between(rows["lower"], rows["upper"])
     gaps = {
         name: float(points.filter(points["method"] == name)["bias_corrected_gap"].mean())

@@ -91,7 +91,9 @@ def run(capsys, *arguments):
 def test_help_and_version_are_quick_to_say(capsys):
     assert cli.main(["--version"]) == 0
     assert bayesrep.__version__ in capsys.readouterr().out
-    assert cli.main([]) == 2
+    for group in ([], ["papers"]):  # alone they say what there is
+        assert cli.main(group) == 0
+        assert capsys.readouterr().out.startswith(" ".join(["usage: bayesrep", *group]))
     assert cli.main(["nonsense"]) == 2
     capsys.readouterr()
     assert cli.main(["sumarize", "s", "p.nc"]) == 2

@@ -196,9 +196,7 @@ def test_a_name_that_is_gone_is_answered_by_the_way_now(capsys):
         ("collect raed x", "bayesrep: ", "did you mean 'read'?"),
         ("papers zzzzz", "bayesrep: ", "bayesrep papers --help lists them"),
         ("zzzzz", "bayesrep: ", "bayesrep --help lists them"),
-        ("collect", "bayesrep collect: error: ", "(bayesrep collect --help says more)"),
         ("collect --json", "bayesrep collect: error: ", "(bayesrep collect --help says more)"),
-        ("", "bayesrep: error: ", "(bayesrep --help says more)"),
         ("-- fit", "bayesrep: error: ", "(bayesrep --help says more)"),
     ],
 )

@@ -96,9 +96,7 @@ def test_targets_of_make_that_are_named_exist():
     gone = [f"{called(page)} names make {n}" for page in PAGES for n in named[page] - targets]
     assert gone == []
     assert named[ROOT / "CONTRIBUTING.md"] | {"help"} == targets
-    # Two commands set up, run and test, on the first screen; .ci/run calls the second.
-    first = "\n".join(told(ROOT / "README.md").splitlines()[:20])
-    assert re.findall(r"^\$ (make \w+)", first, flags=re.M) == ["make demo", "make test"]
+    # .ci/run calls the second of the two that set up, run and test.
     assert re.search(
         r'^BAYESREP_DEMO=.* part "tests" make test', told(ROOT / ".ci/run"), flags=re.M
     )
@@ -260,6 +258,20 @@ RUNNABLE = [
 def test_the_code_runs(code: str, written: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(written)
     exec(compile(code, "page", "exec"), {"bayesrep": bayesrep})
+
+
+@pytest.mark.usefixtures("kept_fits")
+def test_the_front_door_runs(capsys: pytest.CaptureFixture[str]):
+    """Its Python; tests/test_run.py types its command, and make's targets are there (above)."""
+    text = told(ROOT / "README.md")
+    assert len(text.splitlines()) <= 60
+    assert sum(file.stat().st_size for file in ROOT.glob("examples/*.csv")) <= 60_000
+    (code,) = execute["blocks"](text)
+    exec(compile(code, "page", "exec"), {})
+    assert "adjusted_accuracy" in capsys.readouterr().out
+    typed = re.findall(r"^\$ (\S+ \S+)", text, flags=re.M)
+    activated = "source .venv/bin/activate"
+    assert typed == ["make demo", "make test", activated, "bayesrep run"]
 
 
 def widen(posterior: Any, classifiers: int) -> StoredPosterior:

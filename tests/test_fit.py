@@ -421,8 +421,16 @@ def test_summary_refuses_an_unconverged_fit_and_a_foreign_study(study, posterior
         bayesrep.summarize(study, posterior)
     assert verdict in found.value.facts["verdict"]
     table = bayesrep.summarize(study, posterior, allow_unconverged=True)
+    assert table.width == 8  # as many as polars prints
+    assert table.columns[:5] == [
+        *("classifier", "adjusted_accuracy", "lower", "upper", "bias_corrected_gap"),
+    ]
+    gap = table.select("gap_lower", "bias_corrected_gap", "gap_upper").to_numpy()
+    assert (np.diff(gap) > 0).all()
+    every = bayesrep.summarize(study, posterior, allow_unconverged=True, all_columns=True)
+    assert every.select(table.columns).equals(table)
     with pytest.warns(EstimateWarning):
-        assert table.columns[:9] == bayesrep.estimate(study).columns
+        assert {*bayesrep.estimate(study).columns, "rhat"} < {*every.columns}
     assert table["classifier"].to_list() == list(study.classifiers)
     with refused(PosteriorError, "posterior-of-another-study"):
         bayesrep.summarize(zoo.cut(study, images=100), posterior, allow_unconverged=True)
@@ -469,6 +477,10 @@ def test_file_round_trip_and_refusals(posterior, tmp_path):
         ({"draws": 1}, ("chains-or-draws-too-few", {"draws": 1})),
         ({"feedback": "half"}, ("unknown-feedback", {"feedback": "half"})),
         ({"degre": 8}, ("unknown-model-option", {"options": ["degre"], "model": "joint"})),
+        ({"num_chains": 2}, ("unknown-model-option", {"hint": "; did you mean 'chains'?"})),
+        ({"random_seed": 1}, ("unknown-model-option", {"hint": "; did you mean 'seed'?"})),
+        ({"tune": 9}, ("unknown-model-option", {"hint": "; did you mean 'warmup'?"})),
+        ({"chans": 4}, ("unknown-model-option", {"hint": "; did you mean 'chains'?"})),
         ({"device": "abacus"}, ("device-not-present", {"device": "abacus", "choices": "cpu"})),
         ({"target_accept": 1.0}, ("target-accept-out-of-range", {"value": 1.0})),
         ({"target_accept": True}, ("target-accept-out-of-range", {"value": True})),

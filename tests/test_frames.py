@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import zoo
+from own_tables import read_tables
 from refusals import refused
 
 import bayesrep
@@ -19,7 +20,6 @@ from bayesrep.errors import TableWarning
 from bayesrep.files.tables import read_only
 from bayesrep.sources.frames import as_polars, read_frames
 from bayesrep.sources.raw_answers import read_raw
-from bayesrep.sources.tables import read_tables
 
 CALLED = {"reference": "v1", "replication": "v2"}
 
@@ -49,7 +49,7 @@ def predictions(counts):
 
 @pytest.fixture(scope="module")
 def study(counts, predictions):
-    return read_frames(counts=counts, predictions=predictions, **CALLED)
+    return read_frames(counts, predictions, **CALLED)
 
 
 class HuggingFace:
@@ -260,7 +260,7 @@ WRONG = {
         ("table-lacks-columns", {"where": "counts", "columns": ["shown"]}),
     ),
     "name": (
-        lambda c, p: (c, p.rename(columns={"classifier": "net"})),
+        lambda c, p: (c, p.rename(columns={"classifier": "thing"})),
         ("table-lacks-columns", {"where": "predictions", "columns": ["classifier"]}),
     ),
     "no rows": (lambda c, p: (c.head(0), p), ("table-without-rows", {"where": "counts"})),

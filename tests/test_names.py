@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from own_tables import read_tables
 from refusals import refused
 
 from bayesrep import StudyError
@@ -23,7 +24,7 @@ from bayesrep.files.tables import fold_headings, read_only, read_sheets, scan
 from bayesrep.protocols.subsets import read_groups
 from bayesrep.sources.raw_answers import read_raw
 from bayesrep.sources.table_files import read_answers
-from bayesrep.sources.tables import check_tables, read_tables
+from bayesrep.sources.tables import check_tables
 from bayesrep.studies.attempts import read_attempts
 
 NAMES = [

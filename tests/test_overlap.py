@@ -249,7 +249,7 @@ def test_by_default_weights_decide_and_tables_speak_of_them():
     assert (made["method"], made["asked_method"], made["tried"]) == ("laplace", "auto", "")
     assert dict(posterior.posterior.sizes)["chain"] == 1
     assert posterior.posterior.sizes["draw"] == 3_000
-    rows = bayesrep.summarize(study, posterior)
+    rows = bayesrep.summarize(study, posterior, all_columns=True)
     assert rows["rhat"].null_count() == len(rows)
     assert rows["ess_bulk"].to_list() == [made["ess"]] * len(rows)
     weight = overlap_weight([SufficientStatistics.of(study).replication])

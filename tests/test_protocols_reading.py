@@ -5,12 +5,12 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from own_tables import read_tables
 from refusals import check, refusal, refused
 
 from bayesrep import Study, StudyError, cli
 from bayesrep.protocols import match, read_predictions
 from bayesrep.sources import tables
-from bayesrep.sources.tables import read_tables
 from bayesrep.studies import layout
 from bayesrep.studies.draft import StudyContents
 from bayesrep.studies.imagenet import synsets

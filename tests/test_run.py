@@ -2,14 +2,16 @@
 
 import functools
 import json
+import re
+import runpy
 import shutil
 import warnings
 from collections import Counter
+from pathlib import Path
 from random import Random
 
 import polars as pl
 import pytest
-import zoo
 from refusals import check, refusal
 
 import bayesrep
@@ -21,33 +23,25 @@ MADE = ("study", "posterior.nc", "tables", "figures", "report.html", "run.json")
 TABLES = ("estimates", "estimated-gaps", "adjusted", "gaps", "ranks", "pairs")
 
 
+README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+COMMAND, *PRINTED = re.search(r"^\$ bayesrep (run .*\n.*\n.*)$", README, re.M)[1].splitlines()
+
+
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
-    """The two tables of a simulated study, and nothing else."""
-    folder = tmp_path_factory.mktemp("run")
-    study = zoo.study("tiny")
-    named = {"reference": "v1", "replication": "v2"}
-    data = [
-        pl.DataFrame({"image": each.images, "selected": each.selected, "shown": each.shown}).select(
-            pl.lit(named[role]).alias("dataset"), pl.all()
-        )
-        for role, each in study.datasets.items()
-    ]
-    answers = [
-        counts.select("dataset", "image").hstack(
-            [pl.Series(name, each.correct[:, i]) for i, name in enumerate(study.classifiers)]
-        )
-        for counts, each in zip(data, study.datasets.values(), strict=True)
-    ]
-    pl.concat(data).write_csv(folder / "counts.csv")
-    pl.concat(answers).write_csv(folder / "predictions.csv")
+    """The example's two tables, and nothing else."""
+    folder, examples = tmp_path_factory.mktemp("run"), Path(__file__).parents[1] / "examples"
+    for name, table in runpy.run_path(str(examples / "make.py"))["make_tables"]().items():
+        shutil.copy(examples / name, folder)
+        assert table.equals(pl.read_csv(folder / name)), "run python examples/make.py"
     return folder
 
 
 def typed(folder, *more, out="out"):
-    files = [str(folder / name) for name in ("counts.csv", "predictions.csv")]
-    roles = ("--reference", "v1", "--replication", "v2")
-    return ["run", *files, *roles, "--out", str(folder / out), "--bootstrap", "5", *more]
+    """What README says, with files and the output in a folder, and few replicates."""
+    words = [re.sub("^examples", str(folder), word) for word in COMMAND.split()]
+    assert words[-2:] == ["--out", "my-folder"]
+    return [*words[:-1], str(folder / out), "--bootstrap", "5", *more]
 
 
 def run(capsys, folder, *more, out="out"):
@@ -68,9 +62,10 @@ def test_tables_in_report_out_and_nothing_twice(capsys, tables, monkeypatch):
     pictures = {f"{name}{kind}" for name in command.RUN_FIGURES for kind in (".pdf", ".png")}
     assert {path.name for path in (out / "figures").iterdir()} == pictures
     # The headline first, then whether to believe it; the stages are numbered.
-    first, second = text.splitlines()[:2]
-    assert "v2 (the replication)" in first
-    assert second.startswith("Trust: ")
+    for said, told in zip(text.splitlines(), PRINTED, strict=False):  # as README has it
+        numbers = [[float(n) for n in re.findall(r"\d+(?:\.\d+)?", line)] for line in (said, told)]
+        assert numbers[0] == pytest.approx(numbers[1], abs=1)
+        assert re.sub(r"[\d.]+", "", said) == re.sub(r"[\d.]+", "", told)
     for number in range(1, 6):
         assert f"[{number}/5] " in err
     study, posterior = (

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from own_tables import read_tables
 from refusals import check, refused
 
 from bayesrep import Study, StudyError, read_study
@@ -24,7 +25,6 @@ from bayesrep.protocols.label_sets import read_label_sets
 from bayesrep.sources.cifar10_1 import read_predicted_classes
 from bayesrep.sources.imagenetv2 import read_test_set
 from bayesrep.sources.pickles.safe_pickle import read_array, read_frame
-from bayesrep.sources.tables import read_tables
 from bayesrep.studies.answers import read_predictions
 from bayesrep.studies.reading import check_study
 from experiments.fuzzing import samples

@@ -362,7 +362,8 @@ def test_a_fit_is_summarized_as_the_library_does(method, monkeypatch):
     assert result["error"] is None
     study = zoo.study("tiny")
     posterior = zoo.posterior("tiny", **(zoo.SHORT if method == "nuts" else zoo.QUICK))
-    table = bayesrep.summarize(study, posterior, allow_unconverged=True)
+    allow = {"allow_unconverged": True, "all_columns": True}
+    table = bayesrep.summarize(study, posterior, **allow)
     gaps = bayesrep.summarize_gaps(study, posterior, allow_unconverged=True)
     single = rows_of(result, "adjusted_accuracy")
     for name, column in (("estimate", "adjusted_accuracy"), ("lower", "lower"), ("upper", "upper")):

@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from own_tables import read_tables
 from refusals import check, refusal, refused
 
 from bayesrep import OptionError, PredictionError, StudyError, read_frames
@@ -33,7 +34,8 @@ from bayesrep.sources.evals.solved import add_solved
 from bayesrep.sources.raw_answers import decide, read_raw
 from bayesrep.sources.selection_table import read_selection
 from bayesrep.sources.table_files import read_answers
-from bayesrep.sources.tables import check_tables, read_tables
+from bayesrep.sources.tables import check_tables
+from bayesrep.sources.tables.recognise import ALONE_ADVICE
 from bayesrep.studies.attempts import read_attempts
 from bayesrep.studies.reading import check_study
 from bayesrep.vision.classes import read_classes
@@ -206,9 +208,85 @@ def test_tables_as_people_have_them_are_read(tmp_path, name):
         assert places == sorted(places)
 
 
+COUNT_COLUMNS, ANSWER_COLUMNS = "dataset,image,selected,shown", "dataset,image,classifier,correct"
+HEADERS = [  # usual ones, with what is read as ours
+    ("split,file,k,n", COUNT_COLUMNS),
+    ("dataset,filename,yes,total", COUNT_COLUMNS),
+    ("Version,image id,votes,total", COUNT_COLUMNS),
+    ("set,path,yes,votes", COUNT_COLUMNS),
+    ("dataset,image,n_selected,annotators", COUNT_COLUMNS),
+    ("dataset,Item ID,K,N", COUNT_COLUMNS),
+    ("split,file,model,acc", ANSWER_COLUMNS),
+    ("dataset,image,network,right", ANSWER_COLUMNS),
+    ("dataset,img,Model Name,is_correct", ANSWER_COLUMNS),
+    ("version,file-name,arch,accuracy", ANSWER_COLUMNS),
+]
+
+
+@pytest.mark.parametrize(("heading", "ours"), HEADERS)
+def test_usual_names_of_columns_are_read_and_told(heading, ours, tmp_path):
+    kind, rows = ("c", COUNTS) if ours == COUNT_COLUMNS else ("p", PREDICTIONS)
+    with pytest.warns(TableWarning) as caught:
+        study = read_tables(
+            files(tmp_path, sound(**{kind: header(rows, *heading.split(","))})), **ROLES
+        )
+    assert study == read_tables(files(tmp_path, sound()), **ROLES)
+    (line,) = (str(each.message) for each in caught)
+    pairs = zip(heading.split(","), ours.split(","), strict=True)
+    for theirs, name in pairs:
+        said = f"{theirs!r} is read as {name}" in line
+        assert said == (theirs != name)
+
+
+def test_of_two_columns_that_may_be_one_both_are_named(tmp_path):
+    two = [[*row, row[1]] for row in header(COUNTS, "dataset", "file", "k", "shown")]
+    two[0][-1] = "id"
+    paths = files(tmp_path, sound(c=two))
+    with refused(StudyError, "column-with-candidates", {"columns": ["file", "id"]}):
+        read_tables(paths, **ROLES)
+    with pytest.warns(TableWarning) as caught:
+        study = read_tables(paths, **ROLES, rename={"File": "image"})
+    assert "'k' is read as selected;" in str(caught[0].message)
+    assert study.reference.selected.tolist() == [7, 7, 7]
+    with refused(StudyError, "renamed-column-absent", {"column": "fil"}):
+        read_tables(files(tmp_path, sound()), **ROLES, rename={"fil": "image"})
+
+
+def test_one_file_a_data_set_is_named_before_it(tmp_path, capsys):
+    tables = {
+        f"{kind}{name}.csv": [row[1:] for row in rows if row[0] in ("dataset", name)]
+        for kind, rows in (("c", COUNTS), ("p", PREDICTIONS))
+        for name in ROLES.values()
+    }
+    given = [f"{path.stem[1:]}={path}" for path in files(tmp_path, tables)]
+    study = read_tables(given, **ROLES)
+    counted = files(tmp_path, sound())
+    assert study.fingerprint() == read_tables(counted, **ROLES).fingerprint()
+    assert study.provenance["files"] == [*tables]
+    roles = [word for role, name in ROLES.items() for word in (f"--{role}", name)]
+    assert main(["check", *given, *roles]) == 0
+    assert given[0] in capsys.readouterr().out
+    with refused(StudyError, "data-set-named-twice", {"dataset": "v1"}):
+        read_tables([f"v1={counted[0]}", counted[1]], **ROLES)
+    with refused(StudyError, "file-unreadable", {"path": "absent.csv"}):
+        read_tables(["v1=absent.csv"], **ROLES)
+
+
+def test_raters_in_columns_are_answers_and_lines_stay_those_of_the_file(tmp_path):
+    names = ["rater_1", "rater_2", "Rater 3"]
+    rows = [["dataset", "image", *names], *([*r[:2], "Y", "n", ""] for r in COUNTS[1:])]
+    with pytest.warns(TableWarning, match="'rater_1', 'rater_2', 'Rater 3' are read as answers"):
+        study = read_tables(files(tmp_path, sound(c=rows)), **ROLES)
+    assert [*study.reference.selected, *study.reference.shown] == [1, 1, 1, 2, 2, 2]
+    assert study.reference.answers is not None
+    with pytest.warns(TableWarning), refused(StudyError, "flag-neither-true-nor-false") as error:
+        read_tables(files(tmp_path, sound(c=put(rows, 3, "rater_2", "so so"))), **ROLES)
+    assert told(error.value, tmp_path)["rows"] == "line 3 ('so so')"
+
+
 REFUSED = {
     "another name for a column": (
-        sound(p=header(PREDICTIONS, "dataset", "image", "network", "correct")),
+        sound(p=header(PREDICTIONS, "dataset", "image", "thing", "correct")),
         "table-kind-incomplete-or-misnamed",
         {
             "where": "predictions.csv",
@@ -217,7 +295,7 @@ REFUSED = {
             "missing": ["classifier"],
             "verb": "is",
             "pronoun": "it",
-            "other_columns": "'network'",
+            "other_columns": "'thing'",
         },
     ),
     "a column misspelt": (
@@ -264,7 +342,7 @@ REFUSED = {
             "kind_columns": "dataset, image, selected, shown",
             "missing": ["dataset"],
             "verb": "is",
-            "pronoun": "it",
+            "pronoun": "it, or give the file as NAME=counts.csv",
         },
     ),
     "a column twice": (
@@ -450,7 +528,12 @@ REFUSED = {
             p=without(PREDICTIONS, lambda row: row[0] == "v2"),
         ),
         "only-one-data-set",
-        {"where": "counts.csv, predictions.csv", "dataset": "v1", "data_sets": ["v2"]},
+        {
+            "where": "counts.csv, predictions.csv",
+            "dataset": "v1",
+            "data_sets": ["v2"],
+            "alone": ALONE_ADVICE,
+        },
     ),
     "a third data set": (
         sound(c=[*COUNTS, ["V2", "z.jpg", "1", "2"]]),
@@ -461,6 +544,21 @@ REFUSED = {
             "study_data_sets": "'v1' and 'v2'",
             "hint": "; did you mean 'v2'?",
         },
+    ),
+    "totals, a column a data set": (
+        {"boards.csv": [["model", "v1", "v2"], ["vit", "81.0", "70%"], ["b", "79", "66.5"]]},
+        "table-of-totals",
+        {"where": "boards.csv", "columns": ["v1", "v2"]},
+    ),
+    "totals, a row a data set": (
+        {"b.csv": [["Model", "dataset", "top1"], ["vit", "v1", "0.81"], ["vit", "v2", "0.7"]]},
+        "table-of-totals",
+        {"where": "b.csv", "columns": ["top1"]},
+    ),
+    "one leaderboard": (
+        {"board.csv": [["model", "acc"], ["vit", "0.81"], ["b", "0.79"]]},
+        "leaderboard-of-one-data-set",
+        {"where": "board.csv", "columns": ["acc"], "alone": ALONE_ADVICE},
     ),
     "an empty file": (
         sound(c=""),

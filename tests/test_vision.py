@@ -486,15 +486,7 @@ def test_what_cannot_be_decoded_is_listed_and_tried_again(
     (place / "text.gif").write_bytes(b"GIF, honestly")
     study = tmp_path / "study"
     command = [
-        *(
-            "predict",
-            "--images",
-            str(tmp_path / "images"),
-            "--dataset",
-            "v1",
-            "--study",
-            str(study),
-        ),
+        *("predict", "--images", f"v1={tmp_path / 'images'}", "--study", str(study)),
         *("--classifiers", "test_vit,test_resnet", "--weights", str(weights), "--no-progress"),
     ]
     assert main(command) == 1
@@ -552,7 +544,7 @@ def test_what_is_found_is_evaluated_failed_or_passed_over(
     whole = (odd_images / synsets()[7] / "plain.jpg").read_bytes()
     images, found = lay_out(tmp_path / "images", whole, kind)
     options = ("--weights", str(weights), "--classifiers", "test_resnet", "--no-progress")
-    asked = ("predict", "--images", str(images), "--dataset", "v1", *options, "--json")
+    asked = ("predict", "--images", f"v1={images}", *options, "--json")
     assert main([*asked, "--study", str(tmp_path / "study")]) == 1
     assert ImageFile.LOAD_TRUNCATED_IMAGES
     said = json.loads(capsys.readouterr().out)
@@ -832,7 +824,7 @@ def test_one_classifier_that_cannot_be_had_does_not_stop_the_others(
         warnings.simplefilter("always", PredictionWarning)
         status = main(
             [
-                *("predict", "--images", str(pictures), "--dataset", "v1", "--no-progress"),
+                *("predict", "--images", f"v1={pictures}", "--no-progress"),
                 *("--study", str(tmp_path / "study"), "--weights", str(weights), "--json"),
                 *("--classifiers", "test_vit,test_convnext"),
             ]
@@ -1132,15 +1124,15 @@ def test_catalogs_on_the_command_line(capsys):
     }
     assert main(["predict", "--list"]) == 0
     assert "resnet18.tv_in1k" in capsys.readouterr().out
-    assert main(["predict", "--images", "x"]) == 2
-    assert "--dataset, --study, --classifiers" in capsys.readouterr().err
+    assert main(["predict", "--images", "v1=x"]) == 2
+    assert "--study, --classifiers" in capsys.readouterr().err
 
 
 def test_a_file_of_names(capsys, tmp_path, pictures, weights):
     names = tmp_path / "names.txt"
     names.write_text("# small ones\ntest_vit\n\ntest_resnet  # bilinear\n")
     command = [
-        *("predict", "--images", str(pictures), "--dataset", "v1", "--no-progress", "--json"),
+        *("predict", "--images", f"v1={pictures}", "--no-progress", "--json"),
         *("--study", str(tmp_path / "study"), "--weights", str(weights)),
     ]
     assert main([*command, "--classifiers", f"@{names}"]) == 0

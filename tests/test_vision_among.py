@@ -183,7 +183,7 @@ def test_images_of_other_classes_are_passed_over_and_counted(capsys, tmp_path, w
     images, study = tmp_path / "val", tmp_path / "study"
     for number, wnid in enumerate([*A_CLASSES.names[:6], *OTHERS[:3]]):
         paint(images / wnid / f"{number}.png", number)
-    command = ["predict", "--images", images, "--dataset", "a", "--study", study, "--classifiers"]
+    command = ["predict", "--images", f"a={images}", "--study", study, "--classifiers"]
     command += ["test_vit", "--weights", weights, "--no-progress", "--among", "imagenet-a"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PredictionWarning)

@@ -118,7 +118,7 @@ def test_import_predict_and_compare_fit_together(capsys, tmp_path, pictures, wei
     source = ("cifar10.1", str(release), str(tmp_path / "labels.npy"))
     assert main(["import", *source, "--out", study]) == 0
     for dataset in ("cifar-10", "cifar-10.1-v6"):
-        options = ("--images", str(pictures), "--dataset", dataset, "--study", study)
+        options = ("--images", f"{dataset}={pictures}", "--study", study)
         choice = ("--weights", str(weights), "--classifiers", "mine", "--classes", str(table))
         assert main(["predict", *options, *choice, "--no-progress"]) == 0
     both = read_predictions(study, ranks=1)

@@ -261,8 +261,14 @@ def test_without_a_compiler_there_is_one_line(place):
         "import json, sys; from refusals import refusal; "
         "print(json.dumps(refusal(sys.argv[1:]).to_json()))"
     )
-    command = [sys.executable, "-c", code, "predict", "--images", place / "images"]
-    command += ["--dataset", "v1", "--study", place / "refused", "--weights", place / "weights"]
+    command = [sys.executable, "-c", code, "predict", "--images"]
+    command += [
+        f"v1={place / 'images'}",
+        "--study",
+        place / "refused",
+        "--weights",
+        place / "weights",
+    ]
     command += ["--classifiers", NAMES[0], "--compile", "--no-progress"]
     paths = os.pathsep.join(map(str, (TESTS.parent, TESTS)))
     ended = subprocess.run(

@@ -79,7 +79,7 @@ def test_without_the_hub_there_is_one_clear_line(tmp_path, hub, name):
         locate_images(f"hf-hub:{name}")
     assert time.monotonic() - begin < 30
     assert constants.HF_HUB_OFFLINE is False
-    command = ["predict", "--images", f"hf-hub:{name}", "--dataset", "a", "--study"]
+    command = ["predict", "--images", f"a=hf-hub:{name}", "--study"]
     command += [tmp_path / "s", "--classifiers", NAME]
     assert refusal(command).rule == "hub-images-cannot-be-fetched"
     assert not (tmp_path / "s").exists()

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 from PIL import Image
-from refusals import refusal, refused
+from refusals import check, refusal, refused
 from small_networks import kill_evaluation, paint, save_weights
 
 import bayesrep
@@ -449,7 +449,7 @@ def test_a_suite_on_the_command_line(capsys, tmp_path, place):
     files = sorted(file.name for file in (tmp_path / "results").iterdir())
     assert files == ["results-v2.csv", "results-val%2C%20few.csv", "results-val.csv"]
     logits = tmp_path / "study" / "logits" / "val"
-    again = ["predict", "--from-logits", logits, "--dataset", "again", "--study"]
+    again = ["predict", "--from-logits", f"again={logits}", "--study"]
     again += [tmp_path / "study", "--among", place / "classes.txt"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PredictionWarning)
@@ -461,14 +461,17 @@ def test_a_suite_on_the_command_line(capsys, tmp_path, place):
 
 def test_options_that_do_not_go_together(capsys, tmp_path, place):
     suite = ["predict", "--suite", place / "suite.toml", "--study", tmp_path]
-    violation = refusal([*suite, "--images", place / "val", "--classifiers", "test_vit"])
+    violation = refusal([*suite, "--images", f"a={place / 'val'}", "--classifiers", "test_vit"])
     assert (violation.rule, violation.facts["options"]) == (
         "predict-of-several-kinds",
         "--images and --suite",
     )
     violation = refusal([*suite, "--among", "all", "--classifiers", "test_vit"])
     assert (violation.rule, violation.facts["options"]) == ("predict-option-without-use", "--among")
-    kept = ["predict", "--from-logits", tmp_path, "--dataset", "a", "--study", tmp_path]
+    two = ["predict", "--images", *(f"{name}={place / 'val'}" for name in "ab")]
+    two += ["--labels", tmp_path, "--study", tmp_path, "--classifiers", "test_vit"]
+    check(refusal(two), "labels-of-several-data-sets")
+    kept = ["predict", "--from-logits", f"a={tmp_path}", "--study", tmp_path]
     violation = refusal([*kept, "--keep", "logits", "--batch-size", "4"])
     assert violation.facts["options"] == "--keep, --batch-size"
 

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 import zoo
+from own_tables import read_tables
 from refusals import refused
 
 from bayesrep import Study, StudyError, SufficientStatistics, describe_crowd, estimate
@@ -19,7 +20,6 @@ from bayesrep.errors import EstimateWarning
 from bayesrep.estimators.annotators import compare_annotators
 from bayesrep.estimators.finite_sample import half_the_images
 from bayesrep.sources import READERS
-from bayesrep.sources.tables import read_tables
 from bayesrep.studies.attempts import Attempts, read_attempts, write_attempts
 from bayesrep.studies.column_aliases import in_our_words
 from bayesrep.studies.study_folder import StudyFolder

@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import StudyError, listing, reason
-from bayesrep.files.duplicate_files import refuse_copies
+from bayesrep.files.given_files import refuse_copies
 from bayesrep.files.names import (
     normalize_floats,
     normalize_names,

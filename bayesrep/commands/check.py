@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import bayesrep
 from bayesrep import process
-from bayesrep.commands.options import add_shared, by_role
+from bayesrep.commands.options import TABLE_OPTIONS, add_roles, table_options
 from bayesrep.commands.output import LeftOut, emit, finding
 from bayesrep.errors import OptionError, StudyError, plain_text
+from bayesrep.files.given_files import split_name
 from bayesrep.studies.vocabulary import named_words, words_of
 
 if TYPE_CHECKING:
     from bayesrep.studies.draft import StudyContents
 
 EXAMPLE = "counts.csv predictions.csv --reference v1 --replication v2"
-
-DATASET_ROLES = ("reference", "replication", "candidates")
 
 
 def add(parser: ArgumentParser) -> None:
@@ -27,25 +26,24 @@ def add(parser: ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="STUDY|FILE",
-        help="a study's folder, or the tables that `bayesrep import tables` or `run` would take",
+        help="a study's folder, or the tables that `bayesrep import tables` or `run` would take "
+        "(NAME=FILE: all rows are of that data set)",
     )
-    for role in DATASET_ROLES:
-        option(f"--{role}", metavar="NAME", help=f"what the tables call the {role}")
-    add_shared(parser, "--further")
+    add_roles(parser)
 
 
 def run(arguments: Namespace) -> int:
     paths = arguments.paths
-    missing = next((path for path in paths if not path.exists()), None)
+    missing = next((path for path in paths if not split_name(path)[1].exists()), None)
     if missing is not None and (missing.suffix or len(paths) > 1):
         raise OptionError("check-path-missing", path=missing)
     folders = [path for path in paths if path.is_dir()]
-    if not folders and all(path.is_file() for path in paths):
+    if not folders and all(split_name(path)[1].is_file() for path in paths):
         return _check_files(arguments)
     if len(paths) > 1:
         strange = next(path for path in paths if not path.is_file())
         raise OptionError("check-path-not-file", path=strange)
-    if any(getattr(arguments, role) for role in (*DATASET_ROLES, "further")):
+    if any(getattr(arguments, role) for role in TABLE_OPTIONS):
         raise OptionError("roles-given-with-study")
     return _check_folder(arguments, paths[0])
 
@@ -54,15 +52,17 @@ def _check_files(arguments: Namespace) -> int:
     from bayesrep.report.study_text import describe_study
     from bayesrep.sources.tables import check_tables
 
-    roles = {role: name for role in DATASET_ROLES if (name := getattr(arguments, role))}
-    tables, problems = check_tables(arguments.paths, **roles, further=by_role(arguments.further))
+    tables, problems = check_tables(arguments.paths, **table_options(arguments))
     facts = {"files": [str(path) for path in arguments.paths], "broken": problems}
     if tables is None:
         return _report_violations(arguments, problems, facts, "the tables")
     counts_alone = tables.lacks("predictions")
     description = _describe_counts(tables) if counts_alone else describe_study(tables.study())
-    named = [word for role, name in roles.items() for word in (f"--{role}", name)]
-    named += [word for text in arguments.further or () for word in ("--further", text)]
+    named: list[str] = []
+    for each in TABLE_OPTIONS:
+        given = getattr(arguments, each)
+        for text in given if isinstance(given, list) else [given]:
+            named += [] if text is None else [f"--{each}", text]
     then = ("import", "tables") if counts_alone else ("run",)
     following = process.command(*then, *arguments.paths, *named, "--out", "FOLDER")
     text = f"{description}\nNo rule is broken.\nNext: {following}"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from bayesrep import process
 from bayesrep.choices import Key
-from bayesrep.commands.options import SHARED_ARGUMENTS, add_shared, by_role, names, seed
+from bayesrep.commands.options import SHARED_ARGUMENTS, add_shared, names, seed, table_options
 from bayesrep.commands.output import emit, new_folder
 from bayesrep.errors import OptionError, listing, plain_text
 from bayesrep.sources import READERS  # the parser asks for them
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "tables counts.csv predictions.csv --reference v1 --replication v2 --out my-study"
 # Each of some readers.
-SOURCE_OPTIONS = ("reference", "replication", "candidates", "further", "name", "seed", "version")
+SOURCE_OPTIONS = ("name", "seed", "version")
 OF_LOGS = ("metric", "filter", "scorer", "judges", "solvers", "counts", "threshold", "key")
 MAX_CLASSIFIER_NAMES = 10  # of classifiers that are all named
 COLUMN_OPTIONS = ("item", "model", "score", "dataset")
@@ -115,8 +115,8 @@ def _add_own(option: Callable[..., None]) -> None:
     option("--reference", help="name of the reference data set")
     option("--replication", help="name of the replication data set")
     option("--candidates", metavar="NAME", help="name of the pool of candidates (tables)")
-    option("--further", **SHARED_ARGUMENTS["--further"])
-    option("--people", **SHARED_ARGUMENTS["--people"])
+    for name in ("further", "rename", "people"):
+        option(f"--{name}", **SHARED_ARGUMENTS[f"--{name}"])
     option(
         "--selection",
         action="append",
@@ -257,8 +257,8 @@ def _given_options(arguments: Namespace) -> dict[str, Any]:
     names = (*SOURCE_OPTIONS, *OF_LOGS, *COLUMN_OPTIONS, *FLAG_OPTIONS)
     options: dict[str, Any] = {name: getattr(arguments, name) for name in names}
     options["group"] = dict(arguments.group) if arguments.group else None
-    options["further"] = by_role(arguments.further)
-    return {name: value for name, value in options.items() if value is not None}
+    given = {name: value for name, value in options.items() if value is not None}
+    return given | table_options(arguments)
 
 
 def _describe_imported(contents: "StudyContents", out: Path) -> tuple[list[str], str | None]:
@@ -362,6 +362,6 @@ def _without_predictions(contents: "StudyContents", out: Path) -> list[str]:
             f"Written to {out}; answers are wanted on {names}: import these tables again beside "
             "one of dataset, item, model and solved",
         ]
-    options = ("--dataset", "NAME", "--images", "PATH", "--classifiers", "NAMES")
+    options = ("--images", "NAME=PATH", "--classifiers", "NAMES")
     following = process.command("predict", "--study", out, *options)
     return [counted, f"Written to {out}; predictions are wanted of {names}", f"Next: {following}"]

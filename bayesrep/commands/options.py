@@ -19,6 +19,7 @@ from bayesrep.choices import AccuracyInterval, Role
 from bayesrep.commands.output import new_table, say
 from bayesrep.errors import OptionError, StudyError, reason
 
+TABLE_OPTIONS = ("reference", "replication", "candidates", "further", "rename")
 ROLE_NAMES: tuple[Role, ...] = get_args(Role)
 
 
@@ -128,6 +129,12 @@ SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
         "help": "a further data set and the role that it is to have (tables); may be given several "
         "times",
     },
+    "--rename": {
+        "action": "append",
+        "metavar": "COLUMN=NAME",
+        "help": "read a column of the tables as dataset, image, selected, shown, classifier or "
+        "correct; may be given several times",
+    },
     "--by": {"metavar": "COLUMN", "help": "the column of --classes to put classes together by"},
 }
 
@@ -138,19 +145,44 @@ def add_shared(parser: ArgumentParser, *option_names: str) -> None:
         parser.add_argument(name, **SHARED_ARGUMENTS[name])
 
 
-def by_role(pairs: list[str] | None) -> dict[str, str] | None:
-    """Names of further data sets by role, of ROLE=NAME."""
+def by_name(option: str, pairs: list[str] | None) -> dict[str, str] | None:
+    """The pairs of an option that may be given several times, of NAME=NAME."""
     if pairs is None:
         return None
     names: dict[str, str] = {}
     for text in pairs:
-        role, equals, name = (part.strip() for part in text.partition("="))
-        if not (role and equals and name):
-            raise OptionError("further-not-role-name", argument=text)
-        if role in names:
-            raise OptionError("further-role-twice", role=role)
-        names[role] = name
+        name, equals, other = (part.strip() for part in text.partition("="))
+        if not (name and equals and other):
+            form = SHARED_ARGUMENTS[option]["metavar"]
+            raise OptionError("pair-without-names", option=option, argument=text, form=form)
+        if name in names:
+            raise OptionError("pair-given-twice", option=option, name=name)
+        names[name] = other
     return names
+
+
+def add_roles(parser: ArgumentParser) -> None:
+    """Add what tables call the data sets, and columns."""
+    for role in TABLE_OPTIONS[:3]:
+        parser.add_argument(f"--{role}", metavar="NAME", help=f"what the tables call the {role}")
+    add_shared(parser, "--further", "--rename")
+
+
+def table_options(arguments: Namespace) -> dict[str, Any]:
+    """What tables call the data sets, and columns, as far as it is given."""
+    given = {name: getattr(arguments, name) for name in TABLE_OPTIONS}
+    pairs = {name: by_name(f"--{name}", given[name]) for name in ("further", "rename")}
+    return {name: value for name, value in (given | pairs).items() if value is not None}
+
+
+def named_path(text: str) -> tuple[str, Path]:
+    """NAME=PATH, a data set's name and where it is."""
+    from bayesrep.files.names import normalize_name
+
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise ArgumentTypeError(f"{text!r} is not NAME=PATH, with the data set's name")
+    return normalize_name(name), Path(path)
 
 
 def add_length(parser: ArgumentParser, noun: str) -> None:

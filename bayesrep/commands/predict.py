@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-import bayesrep
 from bayesrep.choices import Kept, Precision
-from bayesrep.commands.options import given_options, names
+from bayesrep.commands.options import given_options, named_path, names
 from bayesrep.commands.output import (
     emit,
     emit_table,
@@ -20,13 +19,13 @@ from bayesrep.commands.output import (
 )
 from bayesrep.errors import OptionError, PredictionWarning, listing
 
-EXAMPLE = "--images val/ --dataset v1 --study my-study --classifiers resnet50"
+EXAMPLE = "--images v1=val/ v2=imagenetv2/ --study my-study --classifiers resnet50"
 
 _IMAGE_OPTIONS = ("classes", "keep", "batch_size", "precision", "compile", "workers", "weights")
 # By the kind of images, the options that have no use beside it: kept logits are evaluated already.
 _NO_USE: Mapping[str, tuple[str, ...]] = {
     "--images": (),
-    "--suite": ("dataset", "labels", "among"),
+    "--suite": ("labels", "among"),
     "--from-logits": (*_IMAGE_OPTIONS, "cache", "ray", "catalog"),
 }
 
@@ -76,16 +75,17 @@ def _add_images(parser: ArgumentParser) -> None:
     option = parser.add_argument
     option(
         "--images",
-        type=Path,
-        metavar="PATH",
-        help="class folders, flat folder, .tar, .tar.gz, .csv, or hf-hub:user/dataset/pattern",
+        type=named_path,
+        nargs="+",
+        metavar="NAME=PATH",
+        help="data sets by their names in the study: class folders, flat folder, .tar, .tar.gz, "
+        ".csv, or hf-hub:user/dataset/pattern",
     )
-    option("--dataset", metavar="NAME", help="the data set's name in the study")
-    option("--suite", type=Path, metavar="FILE", help="several data sets (TOML), networks once")
+    option("--suite", type=Path, metavar="FILE", help="data sets with options of their own (TOML)")
     option(
         "--from-logits",
-        type=Path,
-        metavar="FOLDER",
+        type=named_path,
+        metavar="NAME=FOLDER",
         help="instead of images: STUDY/logits/DATASET of --keep logits, without inference",
     )
     option("--study", type=Path, help="the study's folder, created where needed")
@@ -128,8 +128,8 @@ def run(arguments: Namespace) -> int:
     if arguments.results:
         _write_results(arguments, reports)
     done = f"Written to {arguments.study}/predictions"
-    # Of a suite the table has a column, and the facts a name, for the data set.
-    if arguments.suite:
+    # Of several the table has a column, and the facts a name, for the data set.
+    if arguments.suite or len(reports) > 1:
         text = "\n\n".join(f"{name}\n{_text(report)}" for name, report in reports.items())
         table = _join_tables(reports)
         facts = {"sets": {name: _facts(report) for name, report in reports.items()}}
@@ -165,8 +165,6 @@ def _missing_arguments(arguments: Namespace) -> list[str]:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in useless)
         raise OptionError("predict-option-without-use", options=options, kind=chosen[0])
     missing = [] if chosen else ["--images"]
-    if arguments.suite is None and arguments.dataset is None:
-        missing.append("--dataset")
     if arguments.study is None:
         missing.append("--study")
     if not arguments.classifiers and not arguments.catalog and arguments.from_logits is None:
@@ -181,17 +179,23 @@ def _predict(arguments: Namespace) -> dict[str, Any]:
     progress = not arguments.no_progress
     if arguments.from_logits is not None:
         options = given_options(arguments, vision.predict_from_logits)
-        where = (arguments.from_logits, arguments.dataset, arguments.study)
-        return {arguments.dataset: vision.predict_from_logits(*where, **options)}
+        name, folder = arguments.from_logits
+        return {name: vision.predict_from_logits(folder, name, arguments.study, **options)}
     # Names come from the command line and the catalog; a name in both is taken once.
     arguments.classifiers = _classifiers(arguments)
+    options = given_options(arguments, vision.predict_sets)
     if arguments.suite is not None:
-        options = given_options(arguments, vision.predict_sets)
-        what = (vision.read_suite(arguments.suite), arguments.classifiers, arguments.study)
-        return vision.predict_sets(*what, progress=progress, **options)
-    options = given_options(arguments, bayesrep.predict)
-    what = (arguments.images, arguments.dataset, arguments.classifiers, arguments.study)
-    return {arguments.dataset: bayesrep.predict(*what, progress=progress, **options)}
+        sets = vision.read_suite(arguments.suite)
+    else:
+        names = [name for name, _ in arguments.images]
+        if repeated := next((name for name in names if names.count(name) > 1), None):
+            raise OptionError("pair-given-twice", option="--images", name=repeated)
+        if arguments.labels and len(names) > 1:
+            raise OptionError("labels-of-several-data-sets")
+        shared = arguments.labels, arguments.among
+        sets = {name: vision.ImageSource(path, *shared) for name, path in arguments.images}
+    what = (sets, arguments.classifiers, arguments.study)
+    return vision.predict_sets(*what, progress=progress, **options)
 
 
 def _text(report: Any) -> str:
@@ -293,8 +297,11 @@ def _list_catalogs(arguments: Namespace) -> int:
 def describe_kept(arguments: Namespace) -> str:
     from bayesrep.vision import describe_kept
 
-    if arguments.study is not None and (arguments.suite or arguments.from_logits):
+    images = arguments.images or []
+    if arguments.study is not None and (
+        arguments.suite or arguments.from_logits or len(images) > 1
+    ):
         return f"the same command goes on with what is kept in {arguments.study}"
-    if arguments.study is None or not arguments.classifiers:
+    if arguments.study is None or not arguments.classifiers or not images:
         return "nothing was written"
-    return describe_kept(arguments.study, arguments.dataset, arguments.classifiers)
+    return describe_kept(arguments.study, images[0][0], arguments.classifiers)

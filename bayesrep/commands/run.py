@@ -19,12 +19,14 @@ from bayesrep import process
 from bayesrep.atomic import replaced_file
 from bayesrep.choices import FEW_REPLICATES, find_strategy, list_methods
 from bayesrep.commands.options import (
+    TABLE_OPTIONS,
+    add_roles,
     add_shared,
-    by_role,
     given_options,
     import_in_thread,
     keep_compiled,
     read_draws,
+    table_options,
 )
 from bayesrep.commands.output import (
     DONE_STATUS,
@@ -36,6 +38,7 @@ from bayesrep.commands.output import (
 )
 from bayesrep.errors import BayesrepError, EstimateWarning, OptionError, plain_text, reason
 from bayesrep.files.digests import are_seals, digest_file, digest_value, find_broken, seal_files
+from bayesrep.files.given_files import split_name
 
 EXAMPLE = "counts.csv predictions.csv --reference v1 --replication v2 --out my-folder"
 
@@ -73,12 +76,11 @@ def add(parser: ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="tables of counts (or annotations), of predictions and, if there are any, of images",
+        help="tables of counts (or annotations), of predictions and, if there are any, of images; "
+        "NAME=FILE is one whose rows are all of that data set",
     )
-    option("--reference", metavar="NAME", help="what the tables call the reference")
-    option("--replication", metavar="NAME", help="what the tables call the replication")
-    option("--candidates", metavar="NAME", help="what they call the pool, where they hold it")
-    add_shared(parser, "--further", "--people")
+    add_roles(parser)
+    add_shared(parser, "--people")
     option("--out", type=Path, required=True, metavar="FOLDER", help="of everything that is made")
     option(
         "--method",
@@ -122,23 +124,17 @@ def describe_kept(arguments: Namespace) -> str:
 
 def _describe_request(arguments: Namespace) -> dict[str, Any]:
     """Identify a request: everything it makes depends on the tables' contents and the options."""
-    names = (
-        "reference",
-        "replication",
-        "candidates",
-        "further",
-        "people",
-        "method",
-        "bootstrap",
-        "seed",
-    )
+    names = (*TABLE_OPTIONS, "people", "method", "bootstrap", "seed")
     options = {name: getattr(arguments, name) for name in names}
     contents: dict[str, str] = {}
-    for file in arguments.files:
+    for given in arguments.files:
+        name, file = split_name(given)
         if file.is_dir():
             raise OptionError("run-of-folder", folder=file)
         try:
-            contents[str(file.resolve())] = digest_file(file)
+            contents[f"{name}={file.resolve()}" if name else str(file.resolve())] = digest_file(
+                file
+            )
         except OSError as error:
             raise OptionError("input-file-unreadable", file=file, reason=reason(error)) from error
     return {"contents": contents, "options": options, "version": bayesrep.__version__}
@@ -313,8 +309,6 @@ class _Work:
 
         check_bootstrap(self._bootstrap)  # which a later stage would find when the fit is made
 
-        names = ("reference", "replication", "candidates")
-        options = {name: getattr(self.arguments, name) for name in names}
         # Slow imports of later stages overlap with reading the files.
         with import_in_thread(*LATER_MODULES):
             imported = import_files(
@@ -323,9 +317,8 @@ class _Work:
                 self.out / "study",
                 force=True,
                 name=self.out.resolve().name,
-                further=by_role(self.arguments.further),
                 people=self.arguments.people,
-                **options,
+                **table_options(self.arguments),
             )
         if imported.lacks("predictions"):
             raise OptionError("tables-without-predictions")
@@ -388,16 +381,18 @@ class _Work:
         from bayesrep.estimators import classifier_table, gap_table, matching_sentences
         from bayesrep.posterior.fitted import Fitted
         from bayesrep.report.conclusion import drop_sentence
+        from bayesrep.summary.tables import accuracies
 
         tables = {
             "estimates": classifier_table(self.points),
             "estimated-gaps": gap_table(self.points),
         }
         answer: dict[str, Any] = {"answer": "", "trust": "", "converged": True}
+        fitted = Fitted(self.study, self.posterior)
         try:
             gaps = bayesrep.summarize_gaps(self.study, self.posterior)
             tables |= {
-                "adjusted": bayesrep.summarize(self.study, self.posterior),
+                "adjusted": accuracies(fitted),
                 "gaps": gaps,
                 "ranks": bayesrep.rank_classifiers(self.study, self.posterior),
                 "pairs": bayesrep.compare_classifiers(self.study, self.posterior),
@@ -406,7 +401,6 @@ class _Work:
         except bayesrep.ConvergenceError as error:
             answer |= {"answer": f"No answer: {reason(error)}", "converged": False}
         # The check of agreement between classifiers takes longest; `diagnose` makes it on request.
-        fitted = Fitted(self.study, self.posterior)
         diagnosis = examine(self.posterior, fitted, with_agreement=False)
         answer["trust"] = diagnosis.trust
         answer["verdict"] = diagnosis.verdict

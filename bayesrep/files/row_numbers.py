@@ -37,7 +37,11 @@ class Place:
 
     def select_rows(self, mask: pl.Series) -> "Place":
         """Restrict the table to some rows."""
-        return replace(self, row_places=tuple(self._number_among_all(mask.arg_true().to_list())))
+        return self.gather_rows(mask.arg_true().to_list())
+
+    def gather_rows(self, places: Sequence[int]) -> "Place":
+        """Rows of the table, of which one may come several times."""
+        return replace(self, row_places=tuple(self._number_among_all(places)))
 
     def number(self, place: int) -> int:
         """Return a row's number in the file."""

@@ -18,6 +18,7 @@ from bayesrep.files import delimited, parquet
 from bayesrep.files.names import normalize_cells
 from bayesrep.files.row_numbers import TEXT_ENDINGS, Place
 from bayesrep.files.text_table import (
+    Rename,
     Sheet,
     check_width,
     leave_out_index,
@@ -31,17 +32,23 @@ _COLUMN_SPELLINGS = {"data_set": "dataset"}
 _T = TypeVar("_T")
 
 
-def read_sheets(path: str | Path, columns: Collection[str] = ()) -> list[Sheet]:
-    """Read every table of a file."""
-    file, rename = Path(path), partial(fold_headings, columns=columns)
+def read_sheets(
+    path: str | Path, columns: Collection[str] = (), rename: Rename = list
+) -> list[Sheet]:
+    """Read every table of a file; `rename` is asked for headings before their case is folded."""
+
+    def name(headings: list[str]) -> list[str]:
+        return fold_headings(rename(headings), columns)
+
+    file = Path(path)
     index: Collection[str] = ()
     if file.name.lower().endswith(".parquet"):
         frame = _open_table(path, lambda: parquet.read(file, str(path), (), further=None))
         index = parquet.index_names(pl.read_parquet_metadata(file))
-        frame.columns = name_columns(frame.columns, str(path), rename)
+        frame.columns = name_columns(frame.columns, str(path), name)
         sheets = [Sheet(normalize_cells(frame), Place(str(path)))]
     else:
-        read = partial(delimited.read, file, rename)
+        read = partial(delimited.read, file, name)
         sheets, size = _open_table(path, lambda: (read(), file.stat().st_size))
         for sheet in sheets:
             check_width(sheet, size)
@@ -92,11 +99,12 @@ def _open_table(path: str | Path, read: Callable[[], _T]) -> _T:
 
 def fold_headings(headings: list[str], columns: Collection[str]) -> list[str]:
     """Rename known columns regardless of case, blanks and hyphens."""
-    name_of = {_fold(name): name for name in columns}
-    return [name_of.get(_fold(heading), heading) for heading in headings]
+    name_of = {fold_heading(name): name for name in columns}
+    return [name_of.get(fold_heading(heading), heading) for heading in headings]
 
 
-def _fold(name: str) -> str:
+def fold_heading(name: str) -> str:
+    """A heading in lower case, with underscores for blanks and hyphens."""
     folded = name.lower().replace(" ", "_").replace("-", "_")
     return _COLUMN_SPELLINGS.get(folded, folded)
 

@@ -25,6 +25,18 @@ from bayesrep.studies.subset_statistics import statistics_by_group
 from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import no_type_check
 
+FOREIGN_NAMES: Mapping[str, str] = {
+    **dict.fromkeys(("numchains", "nchains"), "chains"),
+    **dict.fromkeys(("tune", "numwarmup", "nwarmup", "burnin", "nburn"), "warmup"),
+    **dict.fromkeys(("numsamples", "nsamples", "samples", "numdraws", "ndraws"), "draws"),
+    **dict.fromkeys(("targetacceptprob", "targetaccept", "adaptdelta"), "target_accept"),
+    **dict.fromkeys(("maxtreedepth", "treedepth"), "max_tree_depth"),
+    **dict.fromkeys(("randomseed", "rngkey", "prngkey"), "seed"),
+    **dict.fromkeys(("progressbar", "verbose"), "progress"),
+    **dict.fromkeys(("sampler", "nutssampler", "kernel"), "method"),
+}
+"""What NumPyro, PyMC and Stan call arguments of `fit`, without underscores, to ours."""
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -115,11 +127,13 @@ def _find_model(model: str, options: Mapping[str, Any], groups: str | None) -> M
         raise OptionError("model-takes-no-groups", model=model, other_models=others)
     names = set(chosen.options.__dataclass_fields__)  # type: ignore[attr-defined]
     if unknown := sorted(set(options) - names):
+        foreign = FOREIGN_NAMES.get(unknown[0].lower().replace("_", ""))
+        close = did_you_mean(unknown[0], {*names, *FOREIGN_NAMES.values()})
         raise OptionError(
             "unknown-model-option",
             model=model,
             options=listing(unknown, "option"),
-            hint=did_you_mean(unknown[0], names),
+            hint=f"; did you mean {foreign!r}?" if foreign else close,
             choices=", ".join(sorted(names)),
         )
     return chosen

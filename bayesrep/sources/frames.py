@@ -23,9 +23,9 @@ from bayesrep.studies.study import Study
 
 
 def read_frames(
-    *,
-    predictions: Any,
     counts: Any = None,
+    predictions: Any = None,
+    *,
     annotations: Any = None,
     images: Any = None,
     reference: str = "reference",
@@ -39,13 +39,13 @@ def read_frames(
 
     Parameters
     ----------
+    counts
+        Columns dataset, image, selected, shown: how many of those who saw an image selected it.
     predictions
         Columns dataset, image, classifier, correct; or dataset, image and one column of true and
         false per classifier. Like all tables a pandas or polars frame, a pyarrow table, a Hugging
         Face dataset, a mapping of columns or a sequence of rows (mappings); its other columns are
         ignored. An index of pandas that is called as a column is one; others are left out.
-    counts
-        Columns dataset, image, selected, shown: how many of those who saw an image selected it.
     annotations
         Instead of counts, columns dataset, image, worker, selected: one row per answer.
     images
@@ -77,9 +77,7 @@ def read_frames(
     >>> import bayesrep
     >>> counts = {"dataset": ["v1", "v2"], "image": ["a", "b"], "selected": [9, 8], "shown": 10}
     >>> right = {"dataset": ["v1", "v2"], "image": ["a", "b"], "resnet18": [True, False]}
-    >>> study = bayesrep.read_frames(
-    ...     counts=counts, predictions=right, reference="v1", replication="v2"
-    ... )
+    >>> study = bayesrep.read_frames(counts, right, reference="v1", replication="v2")
     >>> study.replication.images.tolist()
     ['b']
     """

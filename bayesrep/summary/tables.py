@@ -19,6 +19,7 @@ def summarize(
     posterior: Posterior,
     *,
     allow_unconverged: bool = False,
+    all_columns: bool = False,
 ) -> pl.DataFrame:
     """Summarize adjusted accuracies with 95 % credible intervals and convergence diagnostics.
 
@@ -30,14 +31,17 @@ def summarize(
         From `bayesrep.fit` or `bayesrep.read_posterior`.
     allow_unconverged
         Return the table even if the fit did not converge.
+    all_columns
+        Return the other columns of `bayesrep.estimate`, too, and `rhat`, `ess_bulk`, `ess_tail` of
+        the adjusted accuracy: of weighted draws `rhat` is null and the sizes are those of their
+        weights.
 
     Returns
     -------
     polars.DataFrame
-        One row a classifier: the columns of `bayesrep.estimate` and `rhat`, `ess_bulk`,
-        `ess_tail` of the adjusted accuracy: of weighted draws `rhat` is null and the sizes are
-        those of their weights. `adjusted_accuracy` is the posterior mean,
-        `lower` and `upper` the 2.5 % and 97.5 % quantiles. Means over classifiers and the line
+        One row a classifier: `classifier`, `adjusted_accuracy` (the posterior mean) with `lower`
+        and `upper` (2.5 % and 97.5 % quantiles), `bias_corrected_gap` with `gap_lower` and
+        `gap_upper`, and `replication_accuracy` as measured. Means over classifiers and the line
         through them are in `bayesrep.summarize_gaps`.
 
     Raises
@@ -56,11 +60,16 @@ def summarize(
     True
     """
     fitted = Fitted(study, posterior)
-    return accuracies(fitted.require_convergence(allow_unconverged=allow_unconverged))
+    table = accuracies(fitted.require_convergence(allow_unconverged=allow_unconverged))
+    ends = {"gap_lower": pl.col("upper"), "gap_upper": pl.col("lower")}
+    gaps = {name: pl.col("reference_accuracy") - end for name, end in ends.items()}
+    first = ("classifier", "adjusted_accuracy", "lower", "upper", "bias_corrected_gap", *gaps)
+    chosen = table.with_columns(**gaps).select(*first, pl.all().exclude(first))
+    return chosen if all_columns else chosen.select(*first, "replication_accuracy")
 
 
 def accuracies(fitted: Fitted) -> pl.DataFrame:
-    """Build the table of `summarize`."""
+    """Build the table of the command `summarize`."""
     adjusted = fitted.draws_over_crowds
     lower, upper = np.quantile(adjusted, INTERVAL, axis=(0, 1))
     name, statistics = fitted.record.name, fitted.statistics

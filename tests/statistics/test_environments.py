@@ -37,7 +37,7 @@ results = {{
     "estimate": run("estimate", "study", "--methods", "naive,em-spline", "--json"),
     "fit": run("summarize", "study", out + "/fit.nc", "--json") if fit[0] == 0 else fit,
     "figure": run_apart("figure", "paper-4", "study", "--out", out + "/figure.png"),
-    "predict": run("predict", "--images", "images", "--dataset", "v1", "--study", out + "/made",
+    "predict": run("predict", "--images", "v1=images", "--study", out + "/made",
                    "--weights", "weights", "--classifiers", "test_resnet", "--device", "cpu",
                    "--no-progress", "--json"),
 }}

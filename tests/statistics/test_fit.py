@@ -141,7 +141,7 @@ def test_recovers_the_truth_inside_the_family():
     """
     known = bayesrep.simulate_study(seed=6, images=3_000, classifiers=6, process="inside")
     fitted = bayesrep.fit(known, chains=4, progress=False)
-    rows = bayesrep.summarize(known, fitted)
+    rows = bayesrep.summarize(known, fitted, all_columns=True)
     error = rows["adjusted_accuracy"].to_numpy() - known.truth.adjusted_accuracy
     assert abs(error.mean()) < 0.025
     inside = (rows["lower"].to_numpy() <= known.truth.adjusted_accuracy) & (

@@ -1,23 +1,14 @@
 """`bayesrep answers import`: what annotators answered, as their tools export it, as one table."""
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bayesrep.commands.options import add_shared, names, seed
+from bayesrep.commands.options import add_shared, named_path, names, seed
 from bayesrep.commands.output import emit, new_table_file, write_table
-from bayesrep.files.names import normalize_name
 
 EXAMPLE = "label-studio v1=export.json --yes fits --out answers.csv"
 
 RAW_COLUMNS = ("dataset", "image", "label", "worker", "selected", "task", "control", "seconds")
-
-
-def named_file(text: str) -> tuple[str, Path]:
-    """NAME=FILE."""
-    name, separator, file = text.partition("=")
-    if not (separator and name and file):
-        raise ArgumentTypeError(f"{text!r} is not NAME=FILE, the data set's name and its answers")
-    return normalize_name(name), Path(file)
 
 
 def add(parser: ArgumentParser) -> None:
@@ -26,7 +17,7 @@ def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
     sources = tuple(RAW_SOURCES)
     option("source", choices=sources, metavar="SOURCE", help=", ".join(sources))
-    option("files", type=named_file, nargs="+", metavar="NAME=FILE", help="data set and its file")
+    option("files", type=named_path, nargs="+", metavar="NAME=FILE", help="data set and its file")
     option("--out", type=Path, required=True, metavar="FILE", help="CSV or Parquet")
     option("--image", metavar="COLUMN", help="of the image; a * stands for the images of a grid")
     option("--worker", metavar="COLUMN", help="of the worker")
@@ -51,7 +42,7 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     import polars as pl
 
-    from bayesrep.files.duplicate_files import refuse_copies
+    from bayesrep.files.given_files import refuse_copies
     from bayesrep.files.tables import read_only
     from bayesrep.report.answers_text import answers_text
     from bayesrep.sources import label_questions, raw_answers

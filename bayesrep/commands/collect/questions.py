@@ -1,25 +1,18 @@
 """Questions of tasks: tables of images and labels, image folders, and label descriptions."""
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
+from bayesrep.commands.options import named_path
 from bayesrep.errors import OptionError
-
-
-def named_folder(text: str) -> tuple[str, Path]:
-    """NAME=FOLDER."""
-    name, separator, folder = text.partition("=")
-    if not (separator and name and folder):
-        raise ArgumentTypeError(f"{text!r} is not NAME=FOLDER, the data set's name and its images")
-    return name, Path(folder)
 
 
 def add_pictures(parser: ArgumentParser) -> None:
     option = parser.add_argument
     option(
         "--images",
-        type=named_folder,
+        type=named_path,
         nargs="+",
         default=[],
         metavar="NAME=FOLDER",

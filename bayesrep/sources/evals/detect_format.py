@@ -16,7 +16,7 @@ import polars as pl
 
 from bayesrep.errors import OptionError, StudyError, TableWarning, listing, plain_text
 from bayesrep.files import json_stream
-from bayesrep.files.duplicate_files import refuse_copies
+from bayesrep.files.given_files import refuse_copies
 from bayesrep.progress import progress_bar
 from bayesrep.sources.evals import every_eval_ever, inspect_logs, lm_eval, score_tables
 from bayesrep.sources.evals.records import (

@@ -19,10 +19,12 @@ which `bayesrep.predict` then adds). Several files of a kind are taken together.
 Annotations may use crowd-kit's column names: `task` is read as image and, where there is a `task`
 and a `worker`, `label` is read as selected. Tables about language models may say item or question
 for image, model and solved for classifier and correct, and judge for worker
-(`bayesrep.studies.vocabulary`). Other columns of counts, annotations and long predictions are
-dropped with a warning, except for `position` (a number) or `time` (ISO 8601), the order of a
-worker's annotations. True and false are written as true, false, 1, 0, yes or no. The tables hold
-the two requested data sets, and perhaps the replication's pool of candidates.
+(`bayesrep.studies.vocabulary`); other usual names, such as k and n for selected and shown, are read
+and told (`bayesrep.studies.column_aliases`), and so are raters in a column each. Other columns of
+counts, annotations and long predictions are dropped with a warning, except for `position` (a
+number) or `time` (ISO 8601), the order of a worker's annotations. True and false are written as
+true, false, 1, 0, yes or no. The tables hold the two requested data sets, and perhaps the
+replication's pool of candidates.
 
 Images that predictions, or tables of images, name otherwise than the counts do are matched if that
 is one to one (`bayesrep.sources.match_names`). All problems are found at once: `check_tables` lists
@@ -43,15 +45,15 @@ from secrets import token_bytes
 import polars as pl
 
 from bayesrep.errors import StudyError, Violation
-from bayesrep.files.duplicate_files import refuse_copies
+from bayesrep.files.given_files import refuse_copies, split_name
 from bayesrep.files.names import normalize_name
-from bayesrep.files.tables import read_sheets
+from bayesrep.files.tables import fold_heading, read_sheets
+from bayesrep.files.text_table import Sheet
 from bayesrep.sources.tables.build import (
     Joined,
     build_contents,
     build_study,
     join_tables,
-    table_provenance,
 )
 from bayesrep.sources.tables.recognise import (
     CANDIDATES_ROLE,
@@ -59,6 +61,7 @@ from bayesrep.sources.tables.recognise import (
     PREDICTED_KINDS,
     GivenTables,
     TypedTable,
+    name_files,
     recognise_frame,
     recognise_sheet,
     warn_of_unnamed_classifiers,
@@ -79,6 +82,7 @@ def read(
     replication: str = "replication",
     candidates: str | None = None,
     further: Mapping[str, str] | None = None,
+    rename: Mapping[str, str] | None = None,
     name: str | None = None,
     keep_workers: bool = True,
 ) -> StudyContents:
@@ -88,7 +92,8 @@ def read(
     ----------
     paths
         `.csv`, `.tsv`, `.txt` (each also with `.gz`), `.xlsx` and `.parquet` files in any order;
-        see the module's text for their columns.
+        see the module's text for their columns. NAME=FILE is a file whose rows are all of one data
+        set, which then needs no column dataset.
     reference, replication
         Names of the two data sets in the column dataset.
     candidates
@@ -96,6 +101,8 @@ def read(
         predictions on it may be left out.
     further
         Its names of further data sets, by their roles.
+    rename
+        Columns of any of the tables, by what they are to be called.
     name
         The study's name.
     keep_workers
@@ -120,7 +127,7 @@ def read(
         other names.
     """
     called = _role_names(reference, replication, candidates, further)
-    contents = build_contents(_sound(*_read(paths, called)), paths, name)
+    contents = build_contents(_sound(*_read(paths, called, rename)), paths, name)
     if keep_workers:
         return contents
     salt = token_bytes(32)
@@ -131,37 +138,6 @@ def read(
     return replace(contents, datasets=coded)
 
 
-def read_tables(
-    paths: Sequence[str | Path],
-    *,
-    reference: str = "reference",
-    replication: str = "replication",
-    candidates: str | None = None,
-    further: Mapping[str, str] | None = None,
-    name: str = "study",
-) -> Study:
-    """Make a study from tables of counts or annotations, predictions and images.
-
-    Parameters
-    ----------
-    paths, reference, replication, candidates, further, name
-        As for `read`; the tables have to hold predictions.
-
-    Returns
-    -------
-    Study
-        Images in the order of the counts or annotations, classifiers in that of the predictions.
-
-    Raises
-    ------
-    StudyError
-        As `read`.
-    """
-    called = _role_names(reference, replication, candidates, further)
-    joined = _sound(*_read(paths, called, *PREDICTED_KINDS))
-    return build_study(joined, table_provenance(paths), name)
-
-
 def check_tables(
     paths: Sequence[str | Path],
     *,
@@ -169,12 +145,13 @@ def check_tables(
     replication: str = "replication",
     candidates: str | None = None,
     further: Mapping[str, str] | None = None,
+    rename: Mapping[str, str] | None = None,
 ) -> tuple[StudyContents | None, list[Violation]]:
     """Find everything that is wrong with tables.
 
     Parameters
     ----------
-    paths, reference, replication, candidates, further
+    paths, reference, replication, candidates, further, rename
         As for `read`.
 
     Returns
@@ -182,7 +159,8 @@ def check_tables(
     tuple
         What `read` returns, None where something is wrong; and a line for each thing that is.
     """
-    joined, problems = _read(paths, _role_names(reference, replication, candidates, further))
+    called = _role_names(reference, replication, candidates, further)
+    joined, problems = _read(paths, called, rename)
     if joined is None or problems:
         return None, problems
     return problems.attempt(partial(build_contents, joined, paths, None)), problems
@@ -197,7 +175,7 @@ def of_frames(
     further: Mapping[str, str] | None,
     name: str,
 ) -> Study:
-    """Make a study from tables in memory, as `read_tables` does from files."""
+    """Make a study from tables in memory, as `read` does from files."""
     called = _role_names(reference, replication, candidates, further)
     problems = Problems()
     every = [table for kind in frames for table in recognise_frame(frames[kind], kind, problems)]
@@ -223,22 +201,48 @@ def _role_names(
 
 
 def _read(
-    paths: Sequence[str | Path], called: Mapping[str, str], *needed: str
+    paths: Sequence[str | Path],
+    called: Mapping[str, str],
+    new_name_of: Mapping[str, str] | None,
 ) -> tuple[Joined | None, Problems]:
     """Read every file and set them beside each other; what is wrong, whatever of it is."""
     problems, every = Problems(), list[TypedTable]()
-    problems.attempt(partial(refuse_copies, paths))
+    new_names = {fold_heading(old): new for old, new in (new_name_of or {}).items()}
+    absent = dict(new_name_of or {})
+
+    def rename(headings: list[str]) -> list[str]:
+        for old in [*absent]:
+            if fold_heading(old) in map(fold_heading, headings):
+                del absent[old]
+        return [new_names.get(fold_heading(heading), heading) for heading in headings]
+
+    given = [split_name(path) for path in paths]
+    files = [file for _, file in given]
+    problems.attempt(partial(refuse_copies, files))
     named = not problems
-    for path in paths:
-        sheets = problems.attempt(partial(read_sheets, path, KNOWN_COLUMNS))
+    for dataset, file in given:
+        sheets = problems.attempt(partial(read_sheets, str(file), KNOWN_COLUMNS, rename))
         named &= sheets is not None
         for sheet in sheets or ():
-            parts = recognise_sheet(sheet, problems)
+            of_dataset = problems.attempt(partial(_name_dataset, sheet, dataset))
+            parts = recognise_sheet(of_dataset, problems) if of_dataset else []
             named &= bool(parts)
             every += parts
+    for old in absent:
+        problems.add("renamed-column-absent", where=name_files(files), column=old)
     tables = GivenTables(every, called)
     warn_of_unnamed_classifiers(tables)
-    return join_tables(tables, paths, needed, problems, named=named), problems
+    return join_tables(tables, files, (), problems, named=named), problems
+
+
+def _name_dataset(sheet: Sheet, dataset: str) -> Sheet:
+    """Add the column dataset to a table that was given as NAME=FILE."""
+    frame, place = sheet
+    if not dataset:
+        return sheet
+    if "dataset" in frame.columns:
+        raise StudyError("data-set-named-twice", where=place, dataset=dataset)
+    return Sheet(frame.with_columns(pl.lit(dataset).alias("dataset")), place)
 
 
 def _sound(joined: Joined | None, problems: Problems, listed: str = LISTING_ADVICE) -> Joined:

@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
+from bayesrep.files.given_files import split_name
 from bayesrep.sources.match_names import explain_names
 from bayesrep.sources.tables.check import (
     classifiers_by_dataset,
@@ -222,7 +223,7 @@ def build_contents(joined: Joined, paths: Sequence[str | Path], name: str | None
 
 def table_provenance(paths: Sequence[str | Path]) -> dict[str, JSON]:
     """Build a study's provenance from its tables."""
-    return {"source": "tables", "files": [Path(path).name for path in paths]}
+    return {"source": "tables", "files": [split_name(path)[1].name for path in paths]}
 
 
 def build_answers(tables: GivenTables) -> list[Predictions]:

@@ -13,6 +13,7 @@ from bayesrep.errors import Violation, did_you_mean, find_nearest, listing
 from bayesrep.files.values import is_missing
 from bayesrep.sources.match_names import explain_names, match_image_names
 from bayesrep.sources.tables.recognise import (
+    ALONE_ADVICE,
     CANDIDATES_ROLE,
     COUNTED_KINDS,
     LONG_KIND,
@@ -56,6 +57,7 @@ def dataset_violations(tables: GivenTables) -> Iterator[Violation]:
                 dataset=datasets_present[0],
                 data_sets=listing(missing.values(), "data set"),
                 hint="".join(did_you_mean(name, datasets_present) for name in missing.values()),
+                alone=ALONE_ADVICE,
             )
             return
         for role, name in missing.items():

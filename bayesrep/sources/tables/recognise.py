@@ -1,5 +1,6 @@
 """Recognise the kind of each table by its columns, and convert them to their types."""
 
+import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from bayesrep.errors import StudyError, TableWarning, Violation, did_you_mean, f
 from bayesrep.files import parquet
 from bayesrep.files.names import normalize_names
 from bayesrep.files.row_numbers import Place
-from bayesrep.files.tables import require, warn_unread
+from bayesrep.files.tables import fold_heading, require, warn_unread
 from bayesrep.files.text_table import Sheet
 from bayesrep.files.values import (
     UnreadableError,
@@ -20,6 +21,7 @@ from bayesrep.files.values import (
     is_missing,
     numbers,
     parse_flags,
+    parse_numbers,
     people,
     probabilities,
     seconds,
@@ -27,11 +29,21 @@ from bayesrep.files.values import (
     warn_of_controls,
     whole_numbers,
 )
-from bayesrep.studies.column_aliases import ANSWER_COLUMNS, COLUMN_ALIASES, in_our_words
+from bayesrep.studies.column_aliases import (
+    ANSWER_COLUMNS,
+    COLUMN_ALIASES,
+    COLUMN_SYNONYMS,
+    find_synonyms,
+    in_our_words,
+)
 from bayesrep.studies.layout import LABEL_COLUMNS, PROBABILITY_COLUMNS
 from bayesrep.studies.violations import Problems
 
 CANDIDATES_ROLE = "candidates"
+ALONE_ADVICE = (
+    "; without a second version there are `bayesrep answers` (how people answered), `bayesrep "
+    "papers multilabel` (all labels that are right) and `bayesrep collect plan` (what one takes)"
+)
 IMAGE_KEY = ("dataset", "image")
 LONG_KIND, WIDE_KIND = PREDICTED_KINDS = ("predictions", "wide predictions")
 COUNTED_KINDS = ("counts", "annotations")
@@ -55,6 +67,9 @@ _OPTIONAL_COLUMNS = {
 """Columns that a kind of table may have besides its needed ones."""
 _MEANT_ELSEWHERE = (*KNOWN_COLUMNS, *ANSWER_COLUMNS)
 _CROWD_KIT_COLUMNS = {"task": "image", "label": "selected"}
+_RATER_PATTERN = re.compile(
+    r"(rater|annotator|worker|judge|coder|person|labell?er)[ _.-]?\d+", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +116,10 @@ def recognise_sheet(sheet: Sheet, problems: Problems) -> list[TypedTable]:
     None if it is of no kind, or has rows without a name. A value that cannot be read is replaced,
     so that further problems are found.
     """
-    (frame, others), place = _in_our_words(sheet.frame), sheet.place
+    worded = problems.attempt(partial(_in_our_words, sheet))
+    if worded is None:
+        return []
+    (frame, place), others = worded
     if "worker" in frame.columns and frame["worker"].null_count() == frame.height:
         frame = frame.drop("worker")  # the workers are unknown
     kind = problems.attempt(partial(_kind, frame, place))
@@ -131,7 +149,12 @@ def recognise_sheet(sheet: Sheet, problems: Problems) -> list[TypedTable]:
 
 def recognise_frame(frame: pl.DataFrame, kind: str, problems: Problems) -> list[TypedTable]:
     """A table of a kind that is known, which is also what a message calls it."""
-    place, (rows, others) = Place(kind), _in_our_words(frame)
+    worded = problems.attempt(
+        partial(_in_our_words, Sheet(frame, Place(kind)), stacks=kind == "annotations")
+    )
+    if worded is None:
+        return []
+    (rows, place), others = worded
     if kind == LONG_KIND and not {"classifier", "correct", LABEL_COLUMNS[0]} & set(rows.columns):
         kind = WIDE_KIND
     checked = problems.attempt(partial(_with_columns, rows, kind, place))
@@ -181,14 +204,72 @@ def _with_columns(rows: pl.DataFrame, kind: str, place: Place) -> pl.DataFrame:
     return rows
 
 
-def _in_our_words(frame: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
-    """Rename columns to ours; with true if the table has items or judges."""
+def _in_our_words(sheet: Sheet, *, stacks: bool = True) -> tuple[Sheet, bool]:
+    """Rename columns to ours, and say so of usual names; with true if it has items or judges.
+
+    Where raters have a column each, their answers are stacked if `stacks`.
+    """
+    frame, place = sheet
     if {"task", "worker"} <= set(frame.columns):
         new = {old: new for old, new in _CROWD_KIT_COLUMNS.items() if old in frame.columns}
         frame = frame.rename({old: new for old, new in new.items() if new not in frame.columns})
     others = in_our_words(frame.columns)
-    has_items = "image" not in frame.columns and not {"image", "worker"}.isdisjoint(others.values())
-    return frame.rename(others), has_items
+    frame = frame.rename(others)
+    _refuse_totals(frame, place)
+    synonyms: dict[str, str] = {}
+    for name, candidates in find_synonyms(frame.columns, fold_heading).items():
+        if len(candidates) > 1:
+            columns = listing(candidates, "column")
+            raise StudyError("column-with-candidates", where=place, columns=columns, column=name)
+        synonyms |= dict.fromkeys(candidates, name)
+    if synonyms:
+        read = ", ".join(f"{old!r} is read as {new}" for old, new in synonyms.items())
+        text = f"{place}: {read}; --rename COLUMN=NAME if it is not"
+        warnings.warn(TableWarning(text), stacklevel=2)
+    renamed = {*others, *synonyms}
+    frame = frame.rename(synonyms)
+    has_items = {"item", "question", "judge"} & renamed and "image" not in sheet.frame.columns
+    return _stack_raters(frame, place) if stacks else Sheet(frame, place), bool(has_items)
+
+
+def _refuse_totals(frame: pl.DataFrame, place: Place) -> None:
+    """Refuse accuracies of whole data sets: numbers beside names of classifiers, and no images."""
+    names = {name: fold_heading(name) for name in frame.columns}
+    of_models = {"classifier", "name", *COLUMN_SYNONYMS["classifier"]}
+    of_images = {"image", "selected", "shown", *COLUMN_SYNONYMS["image"]}
+    if of_models.isdisjoint(names.values()) or not of_images.isdisjoint(names.values()):
+        return
+    totals = list[str]()
+    for column in frame:
+        values = parse_numbers(column.cast(pl.String).str.strip_chars_end("% "))
+        is_share = not values.null_count() and values.is_between(0, 100).all()
+        totals += [column.name] if is_share and parse_flags(column).null_count() else []
+    of_sets = {"dataset", *COLUMN_SYNONYMS["dataset"]}
+    parted = any(frame[name].n_unique() > 1 for name in names if names[name] in of_sets)
+    if len(totals) > 1 or (totals and parted):
+        raise StudyError("table-of-totals", where=place, columns=listing(totals, "column"))
+    if totals:
+        rule, columns = "leaderboard-of-one-data-set", listing(totals, "column")
+        raise StudyError(rule, where=place, columns=columns, alone=ALONE_ADVICE)
+
+
+def _stack_raters(frame: pl.DataFrame, place: Place) -> Sheet:
+    """Make a row of each answer where raters have a column each, and nothing else is told."""
+    raters = [name for name in frame.columns if _RATER_PATTERN.fullmatch(name)]
+    rest = [name for name in frame.columns if name not in raters]
+    told = {"worker", "selected", "shown", "correct", "classifier"}
+    if len(raters) < 2 or not told.isdisjoint(rest) or not {*rest} <= {*_MEANT_ELSEWHERE}:
+        return Sheet(frame, place)
+    text = f"{place}: {listing(raters, 'column')} are read as answers of a worker each"
+    warnings.warn(TableWarning(text), stacklevel=3)
+    texts_of = frame.with_columns(normalize_names(frame[name]) for name in raters)
+    rows = pl.concat(
+        texts_of.select(*rest, pl.lit(name).alias("worker"), pl.col(name).alias("selected"))
+        for name in raters
+    )
+    answered = ~is_missing(rows["selected"])
+    places = [row % frame.height for row in answered.arg_true().to_list()]
+    return Sheet(rows.filter(answered), place.gather_rows(places))
 
 
 def _row_violations(frame: pl.DataFrame, place: Place) -> Iterator[Violation]:
@@ -307,6 +388,8 @@ def _explain_unknown_kind(columns: Sequence[str], place: Place) -> Violation:
         "verb": "is" if len(missing) == 1 else "are",
     }
     it = "it" if len(missing) == 1 else "them"
+    if missing == ["dataset"]:
+        it = f"it, or give the file as NAME={place}"
     others = ", ".join([repr(name) for name in columns if name not in KIND_COLUMNS[kind]][:8])
     if meant:
         return Violation("table-columns-misnamed", **facts, renames=" and ".join(meant))

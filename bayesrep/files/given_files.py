@@ -1,4 +1,4 @@
-"""Duplicate files, whose rows would count twice."""
+"""Files as they are given: of which data set, and none twice."""
 
 import os
 from collections.abc import Iterable
@@ -6,6 +6,14 @@ from pathlib import Path
 
 from bayesrep.errors import StudyError
 from bayesrep.files.digests import digest_file
+
+
+def split_name(path: str | Path) -> tuple[str, Path]:
+    """Part NAME=FILE, a file of one data set; the name is empty if none is given."""
+    name, equals, file = str(path).partition("=")
+    if not (name and equals and file) or "/" in name or Path(path).exists():
+        return "", Path(path)
+    return name, Path(file)
 
 
 def refuse_copies(paths: Iterable[str | Path]) -> None:
