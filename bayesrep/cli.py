@@ -72,7 +72,6 @@ HELP_HEADINGS: Mapping[str, Mapping[str, str]] = {
         "report": "write a page of all results that needs no network",
     },
     "The program itself": {
-        "bench": "whether a GPU is seen, is right, and what it buys",
         "completion": "a script that completes commands and options in bash, zsh or fish",
     },
 }
@@ -148,6 +147,7 @@ MOVED_COMMANDS: Mapping[str, str] = {
 }
 """Present names of commands that had no group before."""
 GONE_NAMES: Mapping[str, str] = {
+    "bench": "run python -m benchmarks.device in a checkout (docs/how-to/gpu.md)",
     "import sql": "let the database count, and import its table (docs/how-to/own-data.md)",
     **{
         f"predict {name}": "use predict_from_logits in Python (docs/predict.md)"

@@ -5,9 +5,7 @@ import platform
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -60,15 +58,6 @@ def gpus() -> list[dict[str, str]]:
     ]
     cuda = re.search(r"CUDA Version:\s*([\d.]+)", _ask("nvidia-smi")) if queried else None
     return [each | ({"cuda": cuda[1]} if cuda else {}) for each in queried]
-
-
-def torch_sees() -> str | None:
-    """Torch's version and whether it sees a GPU, asked in a process of its own; None without it."""
-    if find_spec("torch") is None:
-        return None
-    script = "import torch; print(torch.__version__, torch.cuda.is_available())"
-    number, _, sees = _ask(sys.executable, "-c", script).strip().partition(" ")
-    return f"{number} {'sees a GPU' if sees == 'True' else 'sees no GPU'}" if number else "broken"
 
 
 def versions(names: Iterable[str]) -> dict[str, str]:

@@ -1,17 +1,14 @@
 """Effective draws per second of the joint model's adjusted accuracies, ours beside others'.
 
-    python -m benchmarks.nuts [--images 10000] [--classifiers 136] [--limit 300]
-
-Every row runs in a process of its own, one after the other, on the CPU: ours by ``fit`` with its
+Every row runs in a process of its own, one after the other, on the CPU: ours by `fit` with its
 defaults (once more on a GPU where JAX finds one) and by its certified Laplace, three times each;
 PyMC with nutpie (Numba), the same collapsed model and priors; NumPyro's NUTS as it comes on the
-cells with ``gammaln`` from the prior means, and on the textbook's model of images in 32 bits with
-Dirichlet weights and no start. NumPyro's two are stopped after ``--limit`` seconds of sampling,
-between draws. Then the command ``bayesrep fit`` on the same study from its folder to its
-posterior's file, with nothing compiled before and once more.
+cells with `gammaln` from the prior means, and on the textbook's model of images in 32 bits with
+Dirichlet weights and no start. NumPyro's two are stopped after a limit of seconds of sampling,
+between draws. Then the command `bayesrep fit` on the same study from its folder to its posterior's
+file, with nothing compiled before and once more.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -30,9 +27,8 @@ import bayesrep
 from bayesrep import Study, SufficientStatistics
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.inference.device import find_devices
-from bayesrep.report.table_format import MISSING_TEXT, columns
-from benchmarks._requirements import Requirement, requirement_numbers, requirement_text, say
-from experiments.results import save
+from benchmarks._requirements import say
+from benchmarks.device.cases import OPTIONS, Sizes
 
 CHAINS, WARMUP, DRAWS = 4, 500, 500  # of others; ours as by default, with a warm-up of 250
 SEEDS = 3  # runs of PyMC
@@ -49,6 +45,7 @@ NAMES = {
 
 OURS = ("ours", "laplace")
 """Rows that run three times, the others once."""
+OURS_METHODS = ("nuts", "laplace")
 SAMPLING = ("looking around", "sampling")
 """Stages of ``fit`` that draw, warm-up and the search for where the mass is among them."""
 
@@ -127,12 +124,11 @@ def run_pymc(low_rank: bool) -> Callable[[Study, float], dict[str, Any]]:  # noq
             import nutpie
         except ImportError as reason:
             return {"missing": f"{reason}; it is in the extra 'bench'"}
-        from bayesrep.models.options import JointOptions
         from benchmarks import _textbook_models as models
 
         data = models.on_cells(SufficientStatistics.from_study(study))
         begin = time.perf_counter()
-        model = models.pymc_model(data, JointOptions())
+        model = models.pymc_model(data, OPTIONS)
         ready = nutpie.compile_pymc_model(model, backend="numba")
         compiling = time.perf_counter() - begin
         runs: list[dict[str, Any]] = []
@@ -168,7 +164,6 @@ def run_cells(study: Study, limit: float) -> dict[str, Any]:
     import jax
 
     from bayesrep.inference.problem import pose
-    from bayesrep.models.options import JointOptions
     from benchmarks import _textbook_models as models
 
     statistics = SufficientStatistics.from_study(study)
@@ -176,7 +171,7 @@ def run_cells(study: Study, limit: float) -> dict[str, Any]:
         problem = pose(statistics, model="joint", options={})
         start = problem.model.start(problem.data(), problem.options)
     return drive(
-        lambda data: models.cells_with_gammaln(data, JointOptions()),
+        lambda data: models.cells_with_gammaln(data, OPTIONS),
         models.on_cells(statistics),
         (CHAINS, WARMUP, DRAWS),
         limit,
@@ -187,11 +182,10 @@ def run_cells(study: Study, limit: float) -> dict[str, Any]:
 
 def run_textbook(study: Study, limit: float) -> dict[str, Any]:
     """NumPyro's NUTS as it comes, on images, with NumPyro's own start."""
-    from bayesrep.models.options import JointOptions
     from benchmarks import _textbook_models as models
 
     return drive(
-        lambda data: models.textbook(data, JointOptions()),
+        lambda data: models.textbook(data, OPTIONS),
         models.on_images(study),
         TEXTBOOK,
         limit,
@@ -277,12 +271,11 @@ RUNS: Mapping[str, Callable[[Study, float], dict[str, Any]]] = {
 }
 
 
-def in_own_process(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
+def in_own_process(name: str, sizes: Sizes) -> dict[str, Any]:
     """Run one row in a fresh interpreter and read its numbers."""
     say(f"running: {NAMES[name]}")
-    command = [sys.executable, "-m", "benchmarks.nuts", "--only", name]
-    for option in ("images", "classifiers", "limit"):
-        command += [f"--{option}", str(getattr(arguments, option))]
+    command = [sys.executable, "-m", "benchmarks.device.sampling", name]
+    command += [str(each) for each in (sizes.images, sizes.classifiers, sizes.limit_s)]
     # Chains run side by side; threads of BLAS within each would only get in their way.
     settings = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     if name != "gpu":
@@ -301,16 +294,14 @@ def in_own_process(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
     return {**facts, "process_s": time.perf_counter() - begin}
 
 
-def whole_processes(arguments: argparse.Namespace, method: str) -> dict[str, dict[str, float]]:
+def whole_processes(sizes: Sizes, method: str) -> dict[str, dict[str, float]]:
     """Seconds of ``bayesrep fit`` by its stages, with nothing compiled before and once more."""
     found: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as place:
         study, posterior = Path(place) / "study", Path(place) / "posterior.nc"
         settings = {"JAX_PLATFORMS": "cpu", "XDG_CACHE_HOME": str(Path(place) / "programs")}
         program = [sys.executable, "-m", "bayesrep"]
-        bayesrep.simulate_study(images=arguments.images, classifiers=arguments.classifiers).write(
-            study
-        )
+        bayesrep.simulate_study(images=sizes.images, classifiers=sizes.classifiers).write(study)
         for name in ("cold", "cached"):
             say(f"running: bayesrep fit --method {method}, {name}")
             command = [*program, "fit", str(study), "--out", str(posterior), "--method", method]
@@ -357,171 +348,49 @@ def largest_difference(row: Mapping[str, Any], ours: Mapping[str, Any]) -> float
     return float(np.max(np.abs(np.subtract(row["mean"], ours["mean"])) / np.asarray(ours["sd"])))
 
 
-def table(rows: Mapping[str, dict[str, Any]]) -> str:
-    """One line for each way of sampling."""
-    ours = rows["ours"]
-    lines: list[list[str]] = []
-    for name, row in rows.items():
-        if "missing" in row:
-            continue
-        bound = "<" if row["ess"] is None else ""
-        sampling, whole = rates(row)
-        differs = largest_difference(row, ours)
-        lines.append(
-            [
-                NAMES[name],
-                f"{row['compile_s']:.1f}",
-                f"{row['sampling_s']:.1f}",
-                f"{row['chains']} x {row['draws']}",
-                str(row["divergences"]),
-                MISSING_TEXT if row["rhat"] is None else f"{row['rhat']:.4g}",
-                MISSING_TEXT if row["ess"] is None else f"{row['ess']:,.0f}",
-                f"{bound}{sampling:.3g}",
-                f"{bound}{whole:.3g}",
-                f"{rates(ours)[0] / sampling:,.3g}",
-                f"{rates(ours)[1] / whole:,.3g}",
-                MISSING_TEXT if differs is None else f"{differs:.2f}",
-                "yes" if converged(row) else "no",
-            ]
-        )
-    header = ["sampler", "compile s", "sampling s", "draws", "divergences", "max R-hat", "min ESS"]
-    header += ["ESS/s", "with compile", "ours x", "with compile", "differs, sd", "converged"]
-    return columns(header, lines)
-
-
-def stage_table(processes: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
-    """One line for each stage of the command, and the whole."""
-    by_run = {
-        f"{method}, {name}": seconds
-        for method, both in processes.items()
-        for name, seconds in both.items()
+def describe_row(name: str, row: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    """A row for the table, its rates and means beside ours."""
+    if "missing" in row:
+        return {"what": NAMES[name], "error": row["missing"]}
+    rate, whole = rates(row)
+    our_rate, our_whole = rates(ours)
+    return {
+        "what": NAMES[name],
+        **{key: value for key, value in row.items() if key not in ("mean", "sd")},
+        "ess_per_s": rate,
+        "ess_per_s_whole": whole,
+        "ratio": our_rate / rate,
+        "ratio_whole": our_whole / whole,
+        "differs_sd": largest_difference(row, ours),
+        "converged": converged(row),
     }
-    stages = dict.fromkeys(stage for seconds in by_run.values() for stage in seconds)
-    named = [*(stage for stage in stages if stage != "whole"), "whole"]
-    return columns(
-        ["bayesrep fit, s", *by_run],
-        [
-            [stage, *(f"{s[stage]:.2f}" if stage in s else MISSING_TEXT for s in by_run.values())]
-            for stage in named
-        ],
-    )
 
 
-def requirements(
-    rows: Mapping[str, dict[str, Any]], processes: Mapping[str, Mapping[str, Mapping[str, float]]]
-) -> list[Requirement]:
-    """The numbers asked for, as far as their rows are there."""
-    ours = rows["ours"]
-    sampling, whole = rates(ours)
-    took = {
-        f"{method}, {name}": seconds["whole"]
-        for method, both in processes.items()
-        for name, seconds in both.items()
-    }
-    command = "Whole process of bayesrep fit"
-    found = [
-        Requirement("Minimum ESS per second of sampling", sampling, "at least", 900, "/s"),
-        Requirement(f"{command}, nothing cached", took["nuts, cold"], "at most", 12, " s"),
-        Requirement(f"{command}, programs cached", took["nuts, cached"], "at most", 6, " s"),
-        Requirement("Second fit in a process", ours["second_fit_s"], "at most", 3, " s"),
-        Requirement(
-            f"{command}, Laplace, nothing cached", took["laplace, cold"], "at most", 7, " s"
-        ),
-        Requirement(
-            f"{command}, Laplace, programs cached", took["laplace, cached"], "at most", 4, " s"
-        ),
-    ]
-    if "missing" not in rows.get("textbook", {"missing": ""}):
-        ratio = sampling / rates(rows["textbook"])[0]
-        found.append(Requirement("ESS per second over the textbook's", ratio, "at least", 100, ""))
-    if "missing" not in rows.get("pymc-low-rank", {"missing": ""}):
-        theirs = rates(rows["pymc-low-rank"])
-        label = "ESS per second over PyMC's with nutpie, low-rank"
-        found += [
-            Requirement(f"{label}, sampling", sampling / theirs[0], "at least", 30, ""),
-            Requirement(f"{label}, with compilation", whole / theirs[1], "at least", 10, ""),
-        ]
-    return found
-
-
-def remarks(rows: Mapping[str, dict[str, Any]], reached: Sequence[Requirement]) -> str:
-    """What the numbers are, in prose."""
-    parts = [
-        "Bulk effective sample size of the adjusted accuracy that has the smallest, per second. "
-        "Each row ran in its own process, one after the other, with nothing compiled before. Ours "
-        "is `fit` as by default, four chains of 250 + 750 draws; others' "
-        f"chains are of {WARMUP} + {DRAWS}. Sampling is with the warm-up, ours with the search for "
-        "where the mass is; compilation is all else until there are draws of the adjusted "
-        "accuracies. Ours finds the mode there, evaluates the draws with their likelihoods and "
-        "predictions, and judges them. Ours are the medians of three runs on the CPU, by rate: "
-        "before, between and after the others; "
-        f"PyMC's rows are the medians of {SEEDS} seeds by ESS. "
-        '"differs" is the largest difference of a mean from ours in posterior sds; '
-        "with some hundred effective draws 0.1 to 0.2 is what chance does. Laplace's draws are "
-        "weighted: its ESS is at most that of the weights, and converged means that they hold. "
-        "The second table is the command, from the study's folder to the posterior's file, by its "
-        "stages; `compiling` is with tracing, in whatever stage."
-    ]
-    for name in ("pymc", "pymc-low-rank"):
-        if found := rows.get(name, {}).get("all_ess"):
-            listed = ", ".join(f"{ess:,.0f}" for ess in found)
-            parts.append(f"{NAMES[name]}: smallest ESS of the seeds {listed}.")
-    for name in ("cells", "textbook"):
-        row = rows.get(name, {"missing": ""})
-        if "missing" in row or converged(row):
-            continue
-        parts.append(
-            f"{NAMES[name]}: did not converge"
-            + ("" if row["finished"] else f", stopped after {row['sampling_s']:.0f} s")
-            + f"; {row['transitions']} transitions in all, {row['steps'] / row['transitions']:.0f} "
-            "gradients each."
-            + (
-                " No draw was kept; its rate is a bound from above, every transition counted as "
-                "an independent draw."
-                if row["ess"] is None
-                else " Its ESS is what ArviZ says, and means nothing before convergence."
-            )
-        )
-    parts += [f"{NAMES[n]}: left out ({r['missing']})." for n, r in rows.items() if "missing" in r]
-    return "\n\n".join([*parts, requirement_text(reached)])
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmark and write docs/results/benchmark-nuts.{md,json}."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.nuts", description=__doc__)
-    parser.add_argument("--images", type=int, default=10_000)
-    parser.add_argument("--classifiers", type=int, default=136)
-    parser.add_argument("--limit", type=float, default=300.0, help="seconds of NumPyro's sampling")
-    parser.add_argument("--only", choices=tuple(RUNS), help="print one row's numbers as JSON")
-    arguments = parser.parse_args(argv)
-    if arguments.only:
-        study = bayesrep.simulate_study(images=arguments.images, classifiers=arguments.classifiers)
-        print(json.dumps(RUNS[arguments.only](study, arguments.limit)))
-        return 0
+def compare_samplers(sizes: Sizes) -> dict[str, Any]:
+    """Rates, differences and convergence of every way to sample; stages of the command."""
     # What else a machine does comes and goes: ours runs before, between and after the others.
     made: dict[str, list[dict[str, Any]]] = {name: [] for name in RUNS}
     for name in (*OURS, "gpu", "pymc", "pymc-low-rank", *OURS, "cells", "textbook", *OURS):
-        made[name].append(in_own_process(name, arguments))
-    rows = {name: middle_run(runs) for name, runs in made.items()}
-    if "missing" in rows["ours"]:
-        say(rows["ours"]["missing"])
-        return 1
-    processes = {method: whole_processes(arguments, method) for method in ("nuts", "laplace")}
-    reached = requirements(rows, processes)
-    text = "\n\n".join([table(rows), stage_table(processes)])
-    print(text, requirement_text(reached), sep="\n\n")
-    command = (
-        f"python -m benchmarks.nuts --images {arguments.images} "
-        f"--classifiers {arguments.classifiers} --limit {arguments.limit:g}"
-    )
-    numbers = {
-        "processes": processes,
-        "required": requirement_numbers(reached),
-        "rows": rows,
+        made[name].append(in_own_process(name, sizes))
+    middle = {name: middle_run(runs) for name, runs in made.items()}
+    ours = middle["ours"]
+    if "missing" in ours:
+        raise RuntimeError(ours["missing"])
+    rows = [describe_row(name, row, ours) for name, row in middle.items()]
+    stages = {
+        f"{method}, {name}": seconds
+        for method in OURS_METHODS
+        for name, seconds in whole_processes(sizes, method).items()
     }
-    save("benchmark-nuts", command, numbers, text, remarks=remarks(rows, reached))
-    return 0
+    return {"rows": rows, "stages": stages}
+
+
+def main() -> None:
+    """Print one row's numbers as JSON: its name, images, classifiers and limit are the words."""
+    name, images, classifiers, limit = sys.argv[1:]
+    study = bayesrep.simulate_study(images=int(images), classifiers=int(classifiers))
+    print(json.dumps(RUNS[name](study, float(limit))))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,4 +1,4 @@
-"""The command bench: facts of the machine, counted kernels, what is wrong, what fails."""
+"""What is told of a device: facts of the machine, counted kernels, what is wrong, what fails."""
 
 import json
 import os
@@ -8,15 +8,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import zoo
-from refusals import refusal
 
-from bayesrep import cli, machine
-from bayesrep.bench import agreement, cases, measure, suite, timing
-from bayesrep.bench.advice import advice
-from bayesrep.bench.cases import Case, Subjects
-from bayesrep.bench.hlo import Launches, Loop, launches, read_loops
-from bayesrep.bench.output import bench_text
-from bayesrep.bench.roofline import bound_us
+from bayesrep import machine
+from benchmarks.device import __main__ as command
+from benchmarks.device import agreement, cases, measure, suite, timing
+from benchmarks.device.cases import GAMMALN, OURS, Case, Subjects
+from benchmarks.device.forms import compare_forms
+from benchmarks.device.hlo import Launches, Loop, launches, read_loops
+from benchmarks.device.output import advice, bench_text
+from benchmarks.device.roofline import bound_us
 
 HLO = """HloModule jit_step, is_scheduled=true
 
@@ -61,10 +61,12 @@ TINY = cases.Sizes(
     classifiers=3,
     cpu=(Case("surrogate", 3, 4), Case("full", 3, 4)),
     other=(Case("full", 3, 4),),
-    single=(),
     chains=(2,),
+    alone=(),
+    forms=(Case(OURS, 3, 1), Case(GAMMALN, 3, 1)),
+    large=0,
+    limit_s=0.0,
 )
-NAMES = ("right", "gradients", "draws", "roofline", "gradients_32")
 
 
 def test_a_machine_without_nvidia_smi(monkeypatch, tmp_path):
@@ -151,8 +153,8 @@ def test_a_wrong_device_is_noticed(monkeypatch, outcome, verdict):
 
 def of_parts(monkeypatch, **other):
     """A run whose parts are these, all else empty, of a study that nobody makes."""
-    told = {name: (name, other.get(name, lambda *_: {"rows": []})) for name in NAMES}
-    monkeypatch.setattr(suite, "BENCH_PARTS", told)
+    told = {name: other.get(name, lambda *_: {"rows": []}) for name in suite.PARTS}
+    monkeypatch.setattr(suite, "PARTS", told)
     monkeypatch.setattr(Subjects, "of_size", lambda sizes: SimpleNamespace(sizes=sizes))
 
 
@@ -161,14 +163,11 @@ def verdict(word, difference):
     return {"verdict": word, "against": "the CPU", "limit": 1e-9, "rows": [row]}
 
 
-def test_what_is_wrong_is_the_exit_status(monkeypatch, capsys):
-    of_parts(monkeypatch, right=lambda *_: verdict("WRONG", 0.1))
-    assert cli.main(["bench", "--quick", "--no-progress"]) == 1
-    said = capsys.readouterr()
-    assert "WRONG: compared with the CPU" in said.out
-    assert said.err.splitlines() == [
-        "bayesrep: a device does not compute what it should; do not fit on it"
-    ]
+@pytest.mark.parametrize(("word", "status"), [("right", 0), ("WRONG", 1), ("NOT KNOWN", 1)])
+def test_what_is_wrong_is_the_exit_status(monkeypatch, capsys, word, status):
+    of_parts(monkeypatch, right=lambda *_: verdict(word, 0.1))
+    assert command.main(["right", "--quick"]) == status
+    assert f"{word}: compared with the CPU" in capsys.readouterr().out
 
 
 def test_a_part_that_fails_leaves_the_others(monkeypatch, capsys, tmp_path):
@@ -177,30 +176,23 @@ def test_a_part_that_fails_leaves_the_others(monkeypatch, capsys, tmp_path):
 
     of_parts(monkeypatch, right=lambda *_: verdict("right", 0.0), gradients=fails, draws=fails)
     (tmp_path / "mine.txt").write_text("kept", encoding="utf-8")
-    assert cli.main(["bench", "--json", "--out", str(tmp_path)]) == 0
-    said = capsys.readouterr()
-    printed = json.loads(said.out)
-    assert {*NAMES, "machine", "devices", "advice", "seconds"} <= set(printed)
-    assert printed["gradients"] == {"error": "MemoryError: no room for this", "rows": []}
-    assert printed["roofline"] == {"rows": []}
-    assert "measuring: roofline" in said.err
-    written = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
-    assert written == {name: value for name, value in printed.items() if name != "format"}
-    page = (tmp_path / "bench.md").read_text(encoding="utf-8")
-    assert "64 bits: MemoryError: no room for this" in page
-    assert (tmp_path / "bench.png").read_bytes().startswith(b"\x89PNG")
+    assert command.main(["--out", str(tmp_path)]) == 0
+    assert "measuring: roofline" in capsys.readouterr().err
+    written = json.loads((tmp_path / "benchmark-device.json").read_text(encoding="utf-8"))
+    assert {*suite.DEVICE_PARTS, "facts", "devices", "advice", "seconds"} <= set(written)
+    assert written["gradients"] == {"error": "MemoryError: no room for this", "rows": []}
+    page = (tmp_path / "benchmark-device.md").read_text(encoding="utf-8")
+    assert "gradients: MemoryError: no room for this" in page
+    assert (tmp_path / "benchmark-device.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "mine.txt").read_text(encoding="utf-8") == "kept"
 
 
-def test_a_file_in_place_of_the_folder(tmp_path):
-    path = tmp_path / "file"
-    path.write_text("mine", encoding="utf-8")
-    assert refusal(["bench", "--out", path]).rule == "bench-folder-is-file"
-    assert path.read_text(encoding="utf-8") == "mine"
-
-
-def test_a_device_that_is_not_there():
-    assert refusal(["bench", "--device", "tpu", "--no-progress"]).rule == "device-not-present"
+@pytest.mark.parametrize("words", [["--out", __file__], ["--device", "tpu"], ["speed"]])
+def test_what_there_is_not(words, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        command.main(words)
+    assert stopped.value.code == 2
+    assert words[-1] in capsys.readouterr().err
 
 
 def test_a_program_that_cannot_be_compiled_leaves_the_others():
@@ -215,8 +207,8 @@ def test_a_program_that_cannot_be_compiled_leaves_the_others():
         "bad": timing.Job(broken, lambda: (np.ones(3),), cpu),
     }
     found = timing.compile_together(jobs)
-    assert measure.time_program(found["bad"]) == {"error": "ValueError: not this one"}
-    assert measure.time_program(found["good"])["us"] > 0
+    assert measure.time_program(found["bad"], found["bad"])["error"] == "ValueError: not this one"
+    assert measure.time_program(found["good"], found["bad"])["error"] == "ValueError: not this one"
     assert found["good"]().dtype == np.float64
 
 
@@ -268,25 +260,33 @@ def test_a_block_of_draws_is_traced(small, batch):
 
 def test_a_small_run(monkeypatch, small):
     """All but what takes long to compile."""
-    kept = {name: suite.BENCH_PARTS[name] for name in ("right", "gradients", "roofline")}
-    monkeypatch.setattr(suite, "BENCH_PARTS", kept)
     monkeypatch.setattr(Subjects, "of_size", lambda sizes: small)
-    monkeypatch.setattr("bayesrep.bench.roofline.CPU_SIZES", (64, 2**12))
+    monkeypatch.setattr("benchmarks.device.roofline.CPU_SIZES", (64, 2**12))
     monkeypatch.setattr(timing, "BUDGET_SECONDS", 0.01)
-    heard: list[str] = []
-    found = suite.run_bench(device="cpu", sizes=TINY, tell=heard.append)
-    assert heard[0] == "measuring: what machine this is"
+    *_, found = suite.measure_parts(("right", "gradients", "roofline", "forms"), device="cpu")
     assert found["right"]["verdict"] == "right", found["right"]
-    assert [row["kind"] for row in found["gradients"]["rows"]] == ["surrogate", "full"]
+    assert [row["form"] for row in found["gradients"]["rows"]] == ["surrogate", "full"]
     for row in found["gradients"]["rows"]:
         assert row["us"] > 0
         assert row["bound_us"] > 0
         assert row["kernels"] > 10
     (limits,) = found["roofline"]["rows"]
     assert set(limits) > {"bytes_per_s", "float64_per_s", "turn_known_us", "turn_waits_us"}
+    assert "error" not in found["forms"], found["forms"]["error"]
+    ours, gammaln, *scipy = found["forms"]["rows"]
+    assert ours["ratio"] == 1.0
+    assert gammaln["gradient_difference"] < 1e-8
+    assert max(row["difference"] for row in (gammaln, *scipy)) < 1e-7
     text = bench_text(found)
     assert "of the bound" in text
     assert "Only cpu was measured" in text
+
+
+def test_a_form_with_another_gradient_is_not_timed(monkeypatch, small):
+    monkeypatch.setattr("benchmarks.device.forms.LIMITS", {64: -1.0})
+    row, *_ = compare_forms(small, suite.find_devices())["rows"]
+    assert "us" not in row
+    assert "its gradient differs by" in row["error"]
 
 
 def test_shapes_are_those_asked_for():

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, TypeAlias, TypeVar
 
@@ -13,14 +13,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrep.bench.hlo import Launches, launches
 from bayesrep.inference.program import compiler_options
 from bayesrep.machine import cores
+from benchmarks.device.hlo import Launches, launches
 
 PROGRAMS_AT_ONCE = 12
 """Programs that are compiled side by side, at most."""
 BUDGET_SECONDS = 0.3
 """Seconds that a measurement takes, about."""
+MOST_TURNS = 300
+"""Turns of a loop that is timed."""
 TRACE_LOCK = Lock()
 """NumPyro's handlers are those of a process: one program at a time is traced."""
 Key = TypeVar("Key", bound=Hashable)
@@ -87,7 +89,7 @@ def compile_together(jobs: Mapping[Key, Job]) -> dict[Key, Outcome]:
 def compile_job(job: Job) -> CompiledJob:
     """Trace and compile a program for its device."""
     with job.settings():
-        arguments = jax.device_put(cast(job.arguments(), job.bits), job.device)
+        arguments = to_device(job)
         options = compiler_options(quick=job.quick)  # those of a fit
         plain: Any = jax.jit(job.function, compiler_options=options)
         function = getattr(job.function, "jitted", plain)
@@ -117,6 +119,11 @@ def _cost(program: Any, name: str) -> float | None:
     first: Any = costs[0] if isinstance(costs, list) else costs
     value = (first or {}).get(name)
     return float(value) if value is not None and value > 0 else None
+
+
+def to_device(job: Job) -> tuple[Any, ...]:
+    """A program's arguments on its device; use it inside its settings."""
+    return jax.device_put(cast(job.arguments(), job.bits), job.device)
 
 
 def cast(tree: Any, bits: int) -> Any:
@@ -150,22 +157,26 @@ def _time_calls(call: Callable[[], Any]) -> list[float]:
     return times
 
 
-def queued_seconds(call: Callable[[], Any]) -> float:
-    """Time of a call among many that are not waited for, as a program's steps are; best of three.
+def loop_job(job: Job) -> Job:
+    """A gradient's program, as often as its first argument says, in a loop as samplers have it.
 
     On a GPU a call that is waited for takes the way to it and back besides.
     """
-    once = _time_once(call)
-    count = int(np.clip(BUDGET_SECONDS / 3 / once, 1, 100))
-    times: list[float] = []
-    for _ in range(3):
-        begin = time.perf_counter()
-        result: Any = None
-        for _ in range(count):
-            result = call()
-        jax.block_until_ready(result)
-        times.append((time.perf_counter() - begin) / count)
-    return min(times)
+
+    def loop(count: Any, position: Any, data: Any) -> Any:
+        def step(_: Any, at: Any) -> Any:
+            return jax.tree.map(lambda x, g: x - 1e-12 * g, at, job.function(at, data)[1])
+
+        return jax.lax.fori_loop(0, count, step, position)
+
+    return replace(job, function=loop, arguments=lambda: (np.int32(1), *job.arguments()))
+
+
+def loop_seconds(loop: CompiledJob, once: float) -> float:
+    """Seconds of a turn of a loop, of which one takes about so many."""
+    count = int(np.clip(BUDGET_SECONDS / once, 3, MOST_TURNS))
+    turns = jax.device_put(np.int32(count), loop.job.device)
+    return blocking_seconds(lambda: loop.program(turns, *loop.arguments[1:])) / count
 
 
 def _time_once(call: Callable[[], Any]) -> float:

@@ -9,20 +9,21 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesrep.bench.cases import Case, Subject, Subjects
-from bayesrep.bench.timing import (
+from bayesrep.inference.nuts import Sampler, build_sampler
+from bayesrep.inference.schedule import BLOCK, Schedule
+from bayesrep.machine import cores
+from benchmarks.device.cases import Case, Subject, Subjects
+from benchmarks.device.timing import (
     CompiledJob,
     Job,
     Outcome,
     blocking_seconds,
     compile_together,
     error_text,
+    loop_job,
+    loop_seconds,
     peak_bytes,
-    queued_seconds,
 )
-from bayesrep.inference.nuts import Sampler, build_sampler
-from bayesrep.inference.schedule import BLOCK, Schedule
-from bayesrep.machine import cores
 
 WARMUP_BLOCKS, TIMED_BLOCKS = 4, 5
 """Blocks of the warm-up, and those that are timed."""
@@ -31,43 +32,43 @@ MOST_ON_CPU = 16
 
 
 def gradients(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
-    """Times of the joint model's gradients in 64 bits."""
+    """Times of the joint model's gradients; in 32 bits no fit is made."""
     sizes = subjects.sizes
-    return _gradients(subjects, devices, lambda name: sizes.cpu if name == "cpu" else sizes.other)
-
-
-def gradients_in_32_bits(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
-    """Time gradients in 32 bits, in which no fit is made."""
-    return _gradients(subjects, devices, lambda name: subjects.sizes.single)
-
-
-def _gradients(
-    subjects: Subjects, devices: Mapping[str, Any], cases: Callable[[str], Sequence[Case]]
-) -> dict[str, Any]:
-    jobs = {
-        (name, case): subjects.job(case, device)
-        for name, device in devices.items()
-        for case in cases(name)
-    }
-    compiled = subjects.compile_jobs(jobs)
-    rows: list[dict[str, Any]] = []
-    for name, case in jobs:
-        rows.append({"device": name, **vars(case), **time_program(compiled.pop((name, case)))})
-        subjects.release((name, case))
+    rows = time_cases(subjects, devices, lambda name: sizes.cpu if name == "cpu" else sizes.other)
     return {"rows": rows, "peak_bytes": _peaks(devices)}
 
 
-def time_program(outcome: Outcome) -> dict[str, Any]:
-    """Microseconds of a call, and what its compilation tells; or what went wrong."""
+def time_cases(
+    subjects: Subjects, devices: Mapping[str, Any], cases: Callable[[str], Sequence[Case]]
+) -> list[dict[str, Any]]:
+    """Times of gradients on devices, all of them compiled side by side."""
+    jobs: dict[tuple[str, Case, str], Job] = {}
+    for name, device in devices.items():
+        for case in cases(name):
+            job = subjects.job(case, device)
+            jobs |= {(name, case, "call"): job, (name, case, "loop"): loop_job(job)}
+    compiled = subjects.compile_jobs(jobs)
+    rows: list[dict[str, Any]] = []
+    for name, case in dict.fromkeys((name, case) for name, case, _ in jobs):
+        both = [compiled.pop((name, case, what)) for what in ("call", "loop")]
+        rows.append({"device": name, **vars(case), **time_program(*both)})
+        for what in ("call", "loop"):
+            subjects.release((name, case, what))
+    return rows
+
+
+def time_program(outcome: Outcome, loop: Outcome) -> dict[str, Any]:
+    """Microseconds of a call and of a turn, and what compilation tells; or what went wrong."""
     if isinstance(outcome, Exception):
         return {"error": error_text(outcome)}
     try:
         alone = blocking_seconds(outcome)
-        # On a CPU calls in a row would share its cores.
-        queued = alone if outcome.job.device.platform == "cpu" else queued_seconds(outcome)
+        if isinstance(loop, Exception):
+            raise loop
+        turn = loop_seconds(loop, alone)
     except Exception as error:
         return {"error": error_text(error), **outcome.facts()}
-    return {"us": 1e6 * queued, "us_alone": 1e6 * alone, **outcome.facts()}
+    return {"us": 1e6 * turn, "us_alone": 1e6 * alone, **outcome.facts()}
 
 
 def _peaks(devices: Mapping[str, Any]) -> dict[str, int | None]:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrep.bench.timing import (
+from benchmarks.device.timing import (
     CompiledJob,
     Job,
     Outcome,

@@ -7,12 +7,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesrep.bench.cases import Case, Subject, Subjects
-from bayesrep.bench.timing import CompiledJob, Job, Outcome, error_text
 from bayesrep.inference.laplace_marginal import Marginal
 from bayesrep.inference.problem import programs
 from bayesrep.numerics.settings import own_settings
 from bayesrep.types import Floats
+from benchmarks.device.cases import Case, Subject, Subjects
+from benchmarks.device.timing import CompiledJob, Job, Outcome, error_text
 
 MAX_DIFFERENCE = 1e-9
 """Largest difference allowed, relative to the largest entry compared."""

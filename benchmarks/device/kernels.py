@@ -1,30 +1,23 @@
 """What the programs of a fit launch on a GPU, counted without one.
 
-    python -m benchmarks.kernels [--quick]
-
 Each program of a fit of 136 classifiers is compiled for an H100 (compute capability 9.0), for which
 the wheels of the extra [cuda13] or [cuda12] are enough. Counted are the kernels of its entry and
 those of one turn of every loop, and the loops whose length the data decide: at each of their turns
 the host waits to hear whether to go on.
 """
 
-import argparse
-import os
-import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 from unittest import mock
-
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
 import jax.numpy as jnp
 from jax.experimental import topologies
 
 import bayesrep
-from bayesrep.bench.hlo import Loop, read_loops
 from bayesrep.inference import points, problem, program
 from bayesrep.inference.marginal_mode import evaluation_program
 from bayesrep.inference.nested_laplace import draw_program
@@ -32,8 +25,7 @@ from bayesrep.inference.nuts import blank_target, build_sampler
 from bayesrep.inference.problem import pose, programs
 from bayesrep.inference.schedule import BLOCK, Schedule
 from bayesrep.inference.surrogate import surrogate_potential
-from bayesrep.report.table_format import columns
-from experiments.results import save
+from benchmarks.device.hlo import read_loops
 
 CHAINS = 4
 CARD = """gpu_device_info {
@@ -91,62 +83,25 @@ def list_calls(study: bayesrep.Study) -> Iterator[tuple[str, Call]]:
     yield "quantities", (tools.quantities, (many, data))
 
 
-def main() -> int:
-    """Compile, count, print, and without `--quick` write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="the gradients alone")
-    quick = parser.parse_args().quick
-    try:
-        card = topologies.get_topology_desc(
-            platform="cuda", target_config=CARD, topology="1x1x1"
-        ).devices[0]
-    except Exception as error:
-        print(f"no compiler for CUDA here: {error}; install the extra [cuda13]", file=sys.stderr)
-        return 2
+def count_kernels(study: bayesrep.Study) -> dict[str, Any]:
+    """Compile each program of a fit for the card, and count."""
+    card = topologies.get_topology_desc(
+        platform="cuda", target_config=CARD, topology="1x1x1"
+    ).devices[0]
     place = jax.sharding.SingleDeviceSharding(card)
 
     def placed(leaf: Any) -> Any:
         return jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf), sharding=place)
 
-    study = bayesrep.simulate_study(seed=0)
-    found: dict[str, Any] = {}
-    rows: list[tuple[str, ...]] = []
-    pretended = [mock.patch.object(m, "default_platform", return_value="cuda") for m in HERE]
-    with jax.enable_x64(new_val=True), pretended[0], pretended[1], pretended[2]:
+    rows: list[dict[str, Any]] = []
+    with ExitStack() as stack:
+        stack.enter_context(jax.enable_x64(new_val=True))
+        for module in (points, problem, program):
+            stack.enter_context(mock.patch.object(module, "default_platform", return_value="cuda"))
         for name, (function, arguments) in list_calls(study):
-            if quick and "gradient" not in name:
-                continue
             begin = time.perf_counter()
             jitted: Any = getattr(function, "jitted", function)
             text = jitted.lower(*jax.tree.map(placed, arguments)).compile().as_text()
-            loops = read_loops(text)
-            seconds = time.perf_counter() - begin
-            found[name] = {"loops": [x._asdict() for x in loops], "seconds": seconds}
-            rows += _rows(name, loops)
-            print(name, loops, file=sys.stderr, flush=True)
-    table = columns(["program", "kernels a turn", "turns"], rows)
-    print(table)
-    if not quick:
-        save("benchmark-kernels", "python -m benchmarks.kernels", found, table, remarks=REMARKS)
-    return 0
-
-
-HERE = (points, problem, program)
-REMARKS = f"""{CHAINS} chains in one batch, 136 classifiers, 10,000 images in each data set;
-compiled for an H100 on a machine that has none. Where the turns of a loop are not known, the data
-decide, and the host waits at each."""
-
-
-def _rows(label: str, loops: list[Loop]) -> list[tuple[str, ...]]:
-    return [
-        (
-            label if not loop.depth else f"{'  ' * loop.depth}loop",
-            str(loop.kernels),
-            "" if not loop.depth else str(loop.turns or "by the data"),
-        )
-        for loop in loops
-    ]
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+            took = time.perf_counter() - begin
+            rows += [{"what": name, **x._asdict(), "seconds": took} for x in read_loops(text)]
+    return {"rows": rows}
