@@ -87,7 +87,7 @@ endef
 
 $(CREATED): pyproject.toml constraints-cpu.txt
 	$(if $(SUPPORTED),,$(error $(UNSUPPORTED)))
-	@echo "Creating $(VENV) with Python $(VERSION); what it needs is about 1.3 GB, several minutes on a slow line"
+	@echo "Creating $(VENV) with Python $(VERSION); what it needs is about 1.1 GB, several minutes on a slow line"
 	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import zoo
 
-from bayesrep import machine
 from benchmarks.device import __main__ as command
 from benchmarks.device import agreement, cases, measure, suite, timing
 from benchmarks.device.cases import GAMMALN, OURS, Case, Subjects
@@ -17,6 +16,7 @@ from benchmarks.device.forms import compare_forms
 from benchmarks.device.hlo import Launches, Loop, launches, read_loops
 from benchmarks.device.output import advice, bench_text
 from benchmarks.device.roofline import bound_us
+from experiments import machine
 
 HLO = """HloModule jit_step, is_scheduled=true
 

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import jax
 
 from bayesrep.inference.device import find_devices, find_platform
-from bayesrep.machine import machine_facts
 from bayesrep.version import __version__
 from benchmarks._requirements import say
 from benchmarks.device.agreement import compare_devices
@@ -22,6 +21,7 @@ from benchmarks.device.output import advice
 from benchmarks.device.roofline import bound_us, roofline
 from benchmarks.device.sampling import compare_samplers
 from benchmarks.device.timing import error_text
+from experiments.machine import machine_facts
 
 PACKAGES = ("jax", "jaxlib", "numpyro", "numpy")
 Part: TypeAlias = Callable[[Subjects, Mapping[str, Any]], dict[str, Any]]

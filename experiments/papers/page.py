@@ -13,23 +13,25 @@ from typing import Any
 import polars as pl
 
 from bayesrep.atomic import replaced_folder
-from bayesrep.errors import BayesrepError, OptionError, plain_text, reason
+from bayesrep.errors import BayesrepError, plain_text, reason
 from bayesrep.files.folders import refuse_foreign
 from bayesrep.progress import progress_bar
-from bayesrep.report import figure_catalogue, methods
-from bayesrep.report.figure_inputs import Inputs
-from bayesrep.report.figure_registry import FIGURES_BY_NAME
-from bayesrep.report.printed import printed_numbers, study_numbers
+from bayesrep.report import methods
+from bayesrep.report.figure_catalogue import STUDY_NEEDS, in_words
 from bayesrep.report.style import save_figure
 from bayesrep.studies.study import Study
 from bayesrep.version import __version__
+from experiments.papers import catalogue
+from experiments.papers.inputs import PaperInputs
+from experiments.papers.printed import printed_numbers, study_numbers
+from experiments.papers.registry import PAPER_FIGURES
 
 _LEFT_OUT_NOTE = "no number of a study"
 
 
 def write_paper(
     paper: str,
-    inputs: Inputs,
+    inputs: PaperInputs,
     available: Collection[str],
     out: Path,
     *,
@@ -37,11 +39,7 @@ def write_paper(
     progress: bool = False,
 ) -> list[dict[str, Any]]:
     """Draw what can be drawn, and write the page; the folder is there whole or not at all."""
-    if paper not in figure_catalogue.PAPER_TITLES:
-        raise OptionError(
-            "unknown-paper", paper=paper, choices=", ".join(figure_catalogue.PAPER_TITLES)
-        )
-    entries = list(figure_catalogue.of_paper(paper))
+    entries = list(catalogue.of_paper(paper))
     figures: list[dict[str, Any]] = []
     refuse_foreign(out, ("index.html", "numbers.csv", "*.png"))
     # The folder takes its place only when all is written.
@@ -58,7 +56,7 @@ def write_paper(
                 name = entry.name or None
                 entry_facts = {"number": entry.number, "name": name, "shows": entry.shows}
                 file = None if why else f"{entry.name}.png"
-                command = f"bayesrep figure {entry.name}"
+                command = f"python -m experiments.papers {entry.name}"
                 figures.append(
                     entry_facts
                     | {"file": file, "why_not": plain_text(why) or None, "command": command}
@@ -83,22 +81,19 @@ def write_paper(
     return figures
 
 
-def _describe_needs(entry: figure_catalogue.FigureEntry, available: Collection[str]) -> str:
-    lacks = [
-        figure_catalogue.STUDY_NEEDS.get(need, figure_catalogue.in_words(need))
-        for need in entry.lacks(available)
-    ]
+def _describe_needs(entry: catalogue.PaperEntry, available: Collection[str]) -> str:
+    lacks = [STUDY_NEEDS.get(need, in_words(need)) for need in entry.lacks(available)]
     return f"it needs {', '.join(lacks)}" if lacks else ""
 
 
-def _draw(name: str, inputs: Inputs, options: Mapping[str, Any], folder: Path) -> None:
-    figure = FIGURES_BY_NAME[name]
+def _draw(name: str, inputs: PaperInputs, options: Mapping[str, Any], folder: Path) -> None:
+    figure = PAPER_FIGURES[name]
     accepted = {key: value for key, value in options.items() if key in figure.options}
     drawing = figure.draw(*(getattr(inputs, each) for each in figure.inputs), **accepted)
     save_figure(drawing, folder / f"{name}.png")
 
 
-def _summary(inputs: Inputs, available: Collection[str]) -> str:
+def _summary(inputs: PaperInputs, available: Collection[str]) -> str:
     path = inputs.given.study
     if path is None:
         return "Of no study."
@@ -122,10 +117,10 @@ def _page(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
     css = methods.style() + assets.joinpath("page.css").read_text(encoding="utf-8")
-    text = assets.joinpath("paper.html").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     return environment.from_string(text).render(
         version=__version__,
-        title=figure_catalogue.PAPER_TITLES[paper],
+        title=catalogue.PAPER_TITLES[paper],
         summary=summary,
         css=Markup(css),
         numbers=numbers,

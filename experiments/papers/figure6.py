@@ -13,9 +13,9 @@ from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.estimators import analyse
 from bayesrep.numerics.estimands import slope_standard_error
 from bayesrep.report.methods import color_of, label_of
-from bayesrep.report.paper.helpers import analysis_numbers, mark_truth, share_heights
-from bayesrep.report.paper.study_facts import StudyFacts
-from bayesrep.report.style import accuracy_axes, interval_points, legend_below, panels
+from bayesrep.report.style import interval_points, legend_below, panels
+from experiments.papers.helpers import accuracy_axes, analysis_numbers, mark_truth, share_heights
+from experiments.papers.study_facts import StudyFacts
 
 ANNOTATOR_METHODS = ("raw", "jackknife", "em-spline")
 

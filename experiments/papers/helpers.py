@@ -54,3 +54,20 @@ def share_heights(several: Sequence[Any]) -> None:
     low, high = zip(*(axes.get_ylim() for axes in several), strict=True)
     for axes in several:
         axes.set_ylim(min(low), max(high))
+
+
+def shades(count: int) -> list[str]:
+    """Colours for an ordered series, from light to dark; all stand out on white."""
+    from matplotlib.colors import LinearSegmentedColormap, to_hex
+
+    ramp = LinearSegmentedColormap.from_list("house", ["#f0b400", "#56B4E9", "#0072B2", "#00263f"])
+    return [to_hex(ramp(place)) for place in np.linspace(0, 1, count)]
+
+
+def accuracy_axes(axes: Any, reference: np.ndarray) -> None:
+    """Make axes show accuracy on the replication against ``reference`` [C], with y = x."""
+    edges = 100 * np.array([reference.min(), reference.max()])
+    edges += np.array([-0.045, 0.045]) * max(np.ptp(edges), 1.0)
+    axes.plot(edges, edges, color=Color.GREY, lw=1, ls="--", zorder=1, label="no drop")
+    axes.set(xlabel="accuracy on the reference (%)", ylabel="accuracy on the replication (%)")
+    axes.set_xlim(*edges)

@@ -11,17 +11,17 @@ import numpy as np
 
 from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.estimators import EMSpline, analyse
-from bayesrep.report.paper.helpers import analysis_numbers, line_at_truth, mark_truth, quantity
-from bayesrep.report.paper.study_facts import StudyFacts
-from bayesrep.report.style import (
-    Color,
+from bayesrep.report.style import Color, interval_points, legend_below, panels
+from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
+from experiments.papers.helpers import (
     accuracy_axes,
-    interval_points,
-    legend_below,
-    panels,
+    analysis_numbers,
+    line_at_truth,
+    mark_truth,
+    quantity,
     shades,
 )
-from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
+from experiments.papers.study_facts import StudyFacts
 
 COMPONENT_COUNTS = (1, 2, 3, 4, 5, 6)
 

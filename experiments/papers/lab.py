@@ -2,21 +2,24 @@
 
 The populations of the reference and of the candidates are mixtures of betas. Candidates are
 measured by n answers each and matched to the reference; what is left of the mean selection
-frequency is known exactly (`bayesrep.numerics.noisy_matching`; equation 1 and appendix C of
+frequency is known exactly (`matching_bias`; equation 1 and appendix C of
 Engstrom et al., 2020), and sampled beside it. Answers may be careless: a share of them tosses of a
 coin, by workers who look at no image. These pull every measured frequency towards one half, alike
 for both data sets, and leave less information in as many answers.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from bayesrep.errors import OptionError
-from bayesrep.lab.discretise import masses_of
+from bayesrep.lab.discretise import chance_of_counts, masses_of
 from bayesrep.lab.matching import MAX_POOL_ANSWERS, remaining_gaps
-from bayesrep.numerics.noisy_matching import BetaMixture, matching_bias
+from bayesrep.numerics.noisy_matching import BetaMixture, replication_mixture
+from bayesrep.report.table_format import Cell, list_rows
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 from bayesrep.types import Floats
 
 EXPLORED_ANSWERS = (1, 3, 5, 10, 20, 40, 80)
@@ -103,6 +106,22 @@ def explore(
     return pl.DataFrame(rows)
 
 
+def matching_bias(reference: BetaMixture, pool: BetaMixture, n: int) -> float:
+    """Compute E₁[s] − E₂[s]: by how much images matched on n answers fall short in mean."""
+    return reference.mean - replication_mixture(reference, pool, n).mean
+
+
+def chosen_masses(
+    reference: Floats, candidates: Floats, answers: int, *, bins: int | None = None, careless: float
+) -> Floats:
+    """Compute the density of images chosen from unlimited candidates; masses sum to one."""
+    k, p_count = np.arange(answers + 1), chance_of_counts(answers, careless)  # [count, node]
+    which = k if bins is None else np.minimum(bins * k // max(answers, 1), bins - 1)
+    target, pool = (np.bincount(which, p_count @ masses) for masses in (reference, candidates))
+    rate = np.divide(target, pool, out=np.zeros_like(target), where=pool > 1e-300)
+    return candidates * (rate[which] @ p_count)
+
+
 def simulate_matching(
     reference: BetaMixture,
     pool: BetaMixture,
@@ -139,3 +158,36 @@ def _measure_images(
     )
     s = rng.beta(population.a[component], population.b[component])
     return s, rng.binomial(n, (1 - careless) * s + careless / 2)
+
+
+def lab_text(
+    table: pl.DataFrame,
+    reference: float,
+    pool: float,
+    out: Path | None,
+    words: Words = IMAGE_WORDS,
+) -> str:
+    """Tabulate the gap that matching leaves, by number of answers."""
+    cells: dict[str, Cell] = {"answers": "{answers}"}
+    if table["weight"].null_count() < len(table):
+        cells["reference's share %"] = "{weight:1p}"
+    cells |= {
+        "five bins": "{published:2p}",
+        "every count": "{fine:2p}",
+        "simulated": "{simulated:2p}",
+        "s.e.": "{error:2p}",
+        "posterior": "{posterior:2p}",
+        "measured again": "{measured_replication:1p} of {measured_reference:1p}",
+    }
+    lines = [
+        f"Mean selection frequency: reference {100 * reference:.1f} %, candidates "
+        f"{100 * pool:.1f} %. Bias left after matching, by answers per {words.image}, in points:",
+        "",
+        list_rows(table, cells),
+        "",
+        "Reference's share: of the replication's distribution, by equation 1; the rest is like the "
+        "candidates. Simulated: every count.",
+    ]
+    if out is not None:
+        lines.append(f"Written to {out}: the same with sliders")
+    return "\n".join(lines)

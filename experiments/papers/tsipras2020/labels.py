@@ -1,14 +1,17 @@
 """Figures 7 to 11, 13, 23 and 24: labels that people select, and what classifiers answer."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
-from bayesrep.protocols.people import People, own_and_other
-from bayesrep.report.paper.tsipras2020.helpers import (
+from bayesrep.protocols.people import LabelValues, People, own_and_other
+from bayesrep.report.style import Color, legend_below, panels
+from bayesrep.studies.predictions import Predictions
+from experiments.papers.tsipras2020.helpers import (
     FIGURE_ROWS,
     MIN_CLASS_IMAGES,
     choose_rows,
@@ -18,8 +21,6 @@ from bayesrep.report.paper.tsipras2020.helpers import (
     name_classifier,
     objects_of,
 )
-from bayesrep.report.style import Color, legend_below, panels
-from bayesrep.studies.predictions import Predictions
 
 
 def labels_selected(predictions: Predictions, people: People) -> Any:
@@ -131,7 +132,7 @@ def draw_with_fewer_annotators(
     (b) takes labels that anybody selects, as the paper does; it is left out without objects.
     """
     frequency_of(people)
-    fewer = people.with_annotators(annotators, seed=seed)
+    fewer = draw_annotators(people, annotators, seed=seed)
     figure, (left_axes, *right) = panels(1 if people.number is None else 2)
     _often_selected(left_axes, predictions, fewer)
     left_axes.set_title(f"(a) {annotators} annotators", loc="left", fontsize=10)
@@ -140,6 +141,27 @@ def draw_with_fewer_annotators(
         axes.set_title("(b)", loc="left", fontsize=10)
     legend_below(figure, columns=2)
     return figure
+
+
+def draw_annotators(people: People, annotators: int, *, seed: int) -> People:
+    """At most so many annotators of each label, drawn without replacement.
+
+    Annotators of an image's labels are not the same people: labels are asked about in grids of
+    their own. So each label's are drawn alone (hypergeometrically); labels that fewer were asked
+    about keep all of theirs.
+    """
+    if people.frequency is None or people.shown is None:
+        raise StudyError("drawn-annotators-need-counts")
+    if annotators < 1:
+        raise StudyError("drawn-annotators-below-one", annotators=annotators)
+    frequency, n = people.frequency, people.shown.values
+    selected, fewer = np.rint(frequency.values * n).astype(np.int64), np.minimum(n, annotators)
+    resampled = np.random.default_rng(seed).hypergeometric(selected, n - selected, fewer)
+    return replace(
+        people,
+        frequency=LabelValues(frequency.keys, resampled / fewer, frequency.classes),
+        shown=LabelValues(frequency.keys, fewer, frequency.classes),
+    )
 
 
 def confused_pairs(predictions: Predictions, people: People) -> Any:

@@ -8,7 +8,6 @@ import numpy as np
 
 from bayesrep.atomic import replaced_file
 from bayesrep.lab.discretise import S_EDGES, S_NODES, masses_of
-from bayesrep.lab.matching import chosen_masses
 from bayesrep.lab.matching_methods import N_BINS
 from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.report import vega
@@ -20,6 +19,7 @@ from bayesrep.report.table_format import percent
 from bayesrep.report.vega import Css, Spec
 from bayesrep.studies.vocabulary import Words
 from bayesrep.types import Floats
+from experiments.papers.lab import chosen_masses
 
 PAGE_TITLE = "What does matching on a few answers leave?"
 BINS_BY_METHOD = {"every count": None, "five bins, as ImageNet-v2": N_BINS}

@@ -14,8 +14,12 @@ from bayesrep.protocols.people_shares import (
     compare_labels_with_people,
     compare_predictions_with_people,
 )
-from bayesrep.report.gallery import Pictures
-from bayesrep.report.paper.tsipras2020.helpers import (
+from bayesrep.report.people_figures import draw_against_top1, draw_object_numbers
+from bayesrep.report.pictures import Pictures
+from bayesrep.report.style import Color, legend_below, panels
+from bayesrep.studies.predictions import Predictions
+from bayesrep.types import Bools, Floats
+from experiments.papers.tsipras2020.helpers import (
     FIGURE_ROWS,
     MIN_CLASS_IMAGES,
     as_sets,
@@ -23,10 +27,6 @@ from bayesrep.report.paper.tsipras2020.helpers import (
     in_words,
     objects_of,
 )
-from bayesrep.report.people_figures import draw_against_top1, draw_object_numbers
-from bayesrep.report.style import Color, legend_below, panels
-from bayesrep.studies.predictions import Predictions
-from bayesrep.types import Bools, Floats
 
 
 def objects_and_pairs(predictions: Predictions, people: People) -> Any:

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,9 @@ from bayesrep.protocols.people_shares import (
 )
 from bayesrep.protocols.subsets import class_subsets
 from bayesrep.report.figure_catalogue import in_words
-from bayesrep.report.figure_inputs import Inputs
-from bayesrep.report.paper.tsipras2020.labels import label_numbers
 from bayesrep.studies.validation import REQUIRED_ROLES
+from experiments.papers.inputs import PaperInputs
+from experiments.papers.tsipras2020.labels import label_numbers
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Printed:
 @cache
 def printed_numbers() -> tuple[Printed, ...]:
     """All of them, by paper."""
-    text = files("bayesrep.report").joinpath("printed.csv").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("printed.csv").read_text(encoding="utf-8")
     return tuple(Printed(**row) for row in csv.DictReader(text.splitlines()))
 
 
@@ -52,7 +52,7 @@ Values = Iterator[tuple[str, str]]
 
 def study_numbers(
     paper: str,
-    inputs: Inputs,
+    inputs: PaperInputs,
     available: Collection[str],
     *,
     bootstrap: int = PAPER_REPLICATES,
@@ -88,7 +88,7 @@ def _with_ends(estimate: float, lower: float, upper: float, scale: float, digits
     return text
 
 
-def _estimate_numbers(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) -> Values:
+def _estimate_numbers(inputs: PaperInputs, *, bootstrap: int, seed: int, progress: bool) -> Values:
     study = inputs.study
     analyses = analyse(study, bootstrap=bootstrap, seed=seed, progress=progress)
     by = {analysis.method: analysis for analysis in analyses}
@@ -111,7 +111,7 @@ def _estimate_numbers(inputs: Inputs, *, bootstrap: int, seed: int, progress: bo
     yield "em-slope", show_estimate("em-spline", "slope", 1, 2)
 
 
-def _image_numbers(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) -> Values:
+def _image_numbers(inputs: PaperInputs, *, bootstrap: int, seed: int, progress: bool) -> Values:
     del progress
     study = inputs.study
     for row in mean_frequencies(study, bootstrap=max(bootstrap, 1), seed=seed).to_dicts():
@@ -125,7 +125,9 @@ def _image_numbers(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool)
     yield "half", f"{_points(float(abs(change).mean()), 2)} on average"
 
 
-def _confidence_numbers(inputs: Inputs, *, bootstrap: int, seed: int, progress: bool) -> Values:
+def _confidence_numbers(
+    inputs: PaperInputs, *, bootstrap: int, seed: int, progress: bool
+) -> Values:
     del bootstrap
     both = inputs.answers_with_confidence
     table = match(*both, seed=seed, progress=progress).accuracies
@@ -145,7 +147,7 @@ def _confidence_numbers(inputs: Inputs, *, bootstrap: int, seed: int, progress: 
         yield key, f"{_points(rows['gap'].min())} to {_points(rows['gap'].max())}"  # type: ignore[arg-type]
 
 
-def _subset_numbers(inputs: Inputs, **_: Any) -> Values:
+def _subset_numbers(inputs: PaperInputs, **_: Any) -> Values:
     masks = class_subsets(inputs.answers_to_both[0].classes)
     for key, name in (
         ("objects", "objects"),
@@ -157,7 +159,7 @@ def _subset_numbers(inputs: Inputs, **_: Any) -> Values:
             yield key, f"{int(masks[name].sum())}"
 
 
-def _label_set_numbers(inputs: Inputs, **_: Any) -> Values:
+def _label_set_numbers(inputs: PaperInputs, **_: Any) -> Values:
     both, sets = inputs.answers_to_both, inputs.both_sets
     humans = inputs.humans
     subsets = {"dogs": "without dogs", "objects": "objects"}
@@ -213,7 +215,7 @@ def _pairs(data: Any) -> Any:
     return (np.arange(len(data.images)) * len(data.classes) + data.first)[data.answered]
 
 
-def _top5_numbers(inputs: Inputs, **_: Any) -> Values:
+def _top5_numbers(inputs: PaperInputs, **_: Any) -> Values:
     table = multilabel(inputs.reference, inputs.sets, subsets={}, trials=1)
     wide = table.filter(subset="all").pivot("metric", index="classifier", values="accuracy")
     multi = wide["multi-label"].to_numpy()
@@ -221,7 +223,7 @@ def _top5_numbers(inputs: Inputs, **_: Any) -> Values:
     yield "below-top5", _points(float(np.median(wide["top-5"].to_numpy() - multi)))
 
 
-def _people_numbers(inputs: Inputs, **_: Any) -> Values:
+def _people_numbers(inputs: PaperInputs, **_: Any) -> Values:
     people, data = inputs.people, inputs.reference
     table = compare_labels_with_people(data, people)
     sees = {row["statistic"]: row for row in table.iter_rows(named=True)}
@@ -261,13 +263,13 @@ def _people_numbers(inputs: Inputs, **_: Any) -> Values:
         yield "corrections", _points(corrected)
 
 
-def _candidate_numbers(inputs: Inputs, **_: Any) -> Values:
+def _candidate_numbers(inputs: PaperInputs, **_: Any) -> Values:
     data = inputs.reference
     numbers = label_numbers(data, range(len(data.classifiers)))
     yield "candidates", f"{numbers.mean():.1f} by {len(data.classifiers)} classifiers"
 
 
-def _accuracy_numbers(inputs: Inputs, **_: Any) -> Values:
+def _accuracy_numbers(inputs: PaperInputs, **_: Any) -> Values:
     data = inputs.reference
     published = {"alexnet", "vgg13", "vgg16", "resnet50", "inception_v3", "inceptionv3"}
     rows = [

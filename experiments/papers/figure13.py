@@ -12,16 +12,18 @@ import numpy as np
 from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.estimators import EMSpline, Naive, analyse
 from bayesrep.report.methods import color_of, label_of
-from bayesrep.report.paper.helpers import (
+from bayesrep.report.style import interval_points, legend_below, panels
+from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
+from experiments.papers.helpers import (
+    accuracy_axes,
     analysis_numbers,
     line_at_truth,
     mark_truth,
     quantity,
+    shades,
     share_heights,
 )
-from bayesrep.report.paper.study_facts import StudyFacts
-from bayesrep.report.style import accuracy_axes, interval_points, legend_below, panels, shades
-from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
+from experiments.papers.study_facts import StudyFacts
 
 COMPARED_METHODS = ("em-spline", "naive")
 ANNOTATOR_QUARTERS = (1, 2, 3, 4)
