@@ -66,14 +66,6 @@ def test_numpyro_models_have_our_density_and_gradient(case, study, model, images
         np.testing.assert_allclose(gradient[name], entries, rtol=error, atol=error)
 
 
-def test_scipy_has_our_density_on_cells_and_on_images(case, study):
-    cells, images = models.on_cells(case["statistics"]), models.on_images(study)
-    wanted = case["log_density"] + models.log_choices(cells)
-    for data in (cells, images):
-        value = models.scipy_log_density(case["sites"], data, case["options"])
-        assert value == pytest.approx(wanted, abs=1e-8)
-
-
 def test_pymc_has_our_density(case):
     pytest.importorskip("pymc", reason="pymc is in the extra 'bench'")
     model = models.pymc_model(models.on_cells(case["statistics"]), case["options"])

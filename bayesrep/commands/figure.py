@@ -44,11 +44,7 @@ def run(arguments: Namespace) -> int:
     keep_compiled()
     from bayesrep.report.figure_catalogue import FIGURE_ENTRIES
     from bayesrep.report.figure_inputs import Inputs
-    from bayesrep.report.figure_registry import (
-        chosen_options,
-        find_figure,
-        read_inputs,
-    )
+    from bayesrep.report.figure_registry import chosen_options, find_figure, read_inputs
     from bayesrep.report.style import check_format, save_figure
     from bayesrep.studies.study_folder import StudyFolder
 
@@ -114,5 +110,6 @@ def _list(arguments: Namespace) -> int:
             {"name": entry.name, "shows": entry.shows, "needs": list(entry.needs), **lacks}
         )
     lines = [f"{e.name:<12}{e.shows}{describe_needs(e, available)}" for e in FIGURE_ENTRIES]
-    lines += ["", *(f"{need}: {text}" for need, text in STUDY_NEEDS.items())]
+    needed = {need for entry in FIGURE_ENTRIES for need in entry.needs}
+    lines += ["", *(f"{need}: {text}" for need, text in STUDY_NEEDS.items() if need in needed)]
     return emit(arguments, "\n".join(lines), {"figures": facts})

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bayesrep.files.strict_json import replace_non_finite
+from bayesrep.report.figure import has_pictures
 from bayesrep.report.style import default_style
 from bayesrep.report.table_format import MISSING_TEXT, columns
 
@@ -26,7 +27,8 @@ def page_facts(measured: Mapping[str, Any]) -> dict[str, Any]:
     """The page of what was measured so far, for `save`."""
     numbers = replace_non_finite(dict(measured))
     text = bench_text(measured)
-    return {"numbers": numbers, "text": text, "remarks": REMARKS, "figure": draw(measured)}
+    figure = draw(measured) if has_pictures() else None
+    return {"numbers": numbers, "text": text, "remarks": REMARKS, "figure": figure}
 
 
 def bench_text(measured: Mapping[str, Any]) -> str:
