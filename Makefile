@@ -69,8 +69,7 @@ types: $(COMPLETE) ## check types
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 bench: $(COMPLETE) ## run every benchmark, one after the other
-	@set -e; for file in $(wildcard benchmarks/[a-z]*.py); do \
-	    name=$$(basename $$file .py); \
+	@set -e; for name in "device all --out docs/results" $(notdir $(basename $(wildcard benchmarks/[a-z]*.py))); do \
 	    echo "== benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name $(ARGS); \
 	done
 
@@ -88,7 +87,7 @@ endef
 
 $(CREATED): pyproject.toml constraints-cpu.txt
 	$(if $(SUPPORTED),,$(error $(UNSUPPORTED)))
-	@echo "Creating $(VENV) with Python $(VERSION); what it needs is about 1.3 GB, several minutes on a slow line"
+	@echo "Creating $(VENV) with Python $(VERSION); what it needs is about 1.1 GB, several minutes on a slow line"
 	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 

@@ -68,11 +68,10 @@ HELP_HEADINGS: Mapping[str, Mapping[str, str]] = {
         "ranks": "rank classifiers by adjusted accuracy",
         "pairs": "which of two classifiers is better once selection is removed",
         "images": "how hard every image is, for people and for classifiers",
-        "figure": "draw a figure of a study or of a paper; list them all",
+        "figure": "draw a figure of a study; list them all",
         "report": "write a page of all results that needs no network",
     },
     "The program itself": {
-        "bench": "whether a GPU is seen, is right, and what it buys",
         "completion": "a script that completes commands and options in bash, zsh or fish",
     },
 }
@@ -107,13 +106,11 @@ GROUPS: Mapping[str, CommandGroup] = {
     "papers": CommandGroup(
         "what papers measure, on your data",
         {
-            "report": "all that a study can show of one paper, beside its printed numbers",
             "match": "accuracy on images about which a classifier says alike",
             "multilabel": "accuracy by all labels that are right on an image",
             "compare": "classifiers beside people and each other on both data sets",
             "annotators": "naive and jackknife estimates for every number of annotators, and "
             "whether they are a line",
-            "lab": "what matching on noisy answers leaves of two populations; a page with sliders",
             "rematch": "whether the bias of matching shows in the answers at hand",
             "passk": "the share of items that k attempts solve, for any k",
         },
@@ -140,14 +137,18 @@ MOVED_COMMANDS: Mapping[str, str] = {
     "plan": "collect plan",
     "match-images": "collect match",
     **{name: f"answers {name}" for name in ("clean", "count", "crowd", "dependence", "remeasure")},
-    "paper": "papers report",
     **{name: f"papers {name}" for name in ("match", "multilabel", "compare", "annotators")},
-    **{name: f"papers {name}" for name in ("lab", "rematch", "passk")},
+    **{name: f"papers {name}" for name in ("rematch", "passk")},
     "loo": "models loo",
     "mixtures": "models mixtures",
 }
 """Present names of commands that had no group before."""
 GONE_NAMES: Mapping[str, str] = {
+    **{
+        name: "run python -m experiments.papers in a checkout (docs/gallery.md)"
+        for name in ("paper", "lab", "papers report", "papers lab")
+    },
+    "bench": "run python -m benchmarks.device in a checkout (docs/how-to/gpu.md)",
     "import sql": "let the database count, and import its table (docs/how-to/own-data.md)",
     **{
         f"predict {name}": "use predict_from_logits in Python (docs/predict.md)"

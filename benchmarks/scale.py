@@ -24,7 +24,7 @@ import bayesrep
 from bayesrep.choices import Method
 from bayesrep.report.table_format import MISSING_TEXT, columns
 from benchmarks._requirements import say
-from benchmarks.nuts import quiet_fit
+from benchmarks.device.sampling import quiet_fit
 from experiments.results import save
 
 SIZES = "136x10000,2000x10000,10000x500"

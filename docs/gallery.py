@@ -11,13 +11,18 @@ from typing import Any
 
 import bayesrep
 from bayesrep.report.figure import picture_bytes
-from bayesrep.report.figure_catalogue import FigureEntry, entries, in_words
+from bayesrep.report.figure_catalogue import FIGURE_ENTRIES, FigureEntry, in_words
 from bayesrep.report.figure_registry import FIGURES_BY_NAME, NamedFigure
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # experiments are not installed
+from experiments.papers.catalogue import entries
+from experiments.papers.registry import PAPER_FIGURES
 
 DOCS = Path(__file__).resolve().parent
 PICTURES = DOCS / "images" / "gallery"
 PAGE = DOCS / "gallery.md"
 REPLICATES = 10
+FIGURES = {**FIGURES_BY_NAME, **PAPER_FIGURES}
 PLOTS = {
     "accuracies": "every classifier on both data sets, as measured and adjusted",
     "gaps": "what every method leaves of the mean drop",
@@ -41,13 +46,14 @@ PAPER = """
 ## On the command line
 
 `my-study` and `posterior.nc` are those of the [tutorial](tutorial.md); `--out` ends in .pdf, .svg
-or .png.
+or .png (extra [pictures]). Figures of papers are drawn by `python -m experiments.papers` in a
+checkout.
 """
 END = """
 ## Of more than a study and its fit
 
 What people see, label sets, photographs or probabilities are needed for these;
-`bayesrep figure --list` says the same of your own study.
+`bayesrep figure --list` and `python -m experiments.papers list` say the same of your own study.
 
 | figure | shows | needs |
 |---|---|---|
@@ -70,7 +76,7 @@ def shown(name: str) -> str:
 
 def command(name: str, figure: NamedFigure) -> str:
     """The command that draws a figure."""
-    parts = ["bayesrep figure", name]
+    parts = ["bayesrep figure" if name in FIGURES_BY_NAME else "python -m experiments.papers", name]
     parts += ["my-study"] * figure.needs_study + ["posterior.nc"] * figure.needs_posterior
     return " ".join([*parts, f"--out {name}.pdf"])
 
@@ -90,15 +96,15 @@ def text() -> str:
         parts.append(f"### plot_{name}\n\n{words.capitalize()}.\n\n{code}\n")
         parts.append(shown(f"plot-{name}"))
     parts.append(PAPER)
-    told = {entry.name: entry for entry in entries() if entry.name}
-    for name, figure in FIGURES_BY_NAME.items():
+    told = {entry.name: entry for entry in (*FIGURE_ENTRIES, *entries()) if entry.name}
+    for name, figure in FIGURES.items():
         if of_a_study(figure):
             said = told[name].shows
             words = said[0].upper() + said[1:]
             code = f"```console\n$ {command(name, figure)}\n```"
             parts.append(f"### {name}\n\n{words}.\n\n{code}\n")
             parts.append(shown(name))
-    others = [told[name] for name, figure in FIGURES_BY_NAME.items() if not of_a_study(figure)]
+    others = [told[name] for name, figure in FIGURES.items() if not of_a_study(figure)]
     return "\n".join([*parts, END.lstrip() + "".join(map(row, others))])
 
 
@@ -120,7 +126,7 @@ def main() -> None:
     posterior = bayesrep.fit(study, method="nuts")  # of which there are chains to draw
     for name in PLOTS:
         save(getattr(bayesrep, f"plot_{name}")(study, posterior).spec, f"plot-{name}")
-    for name, figure in FIGURES_BY_NAME.items():
+    for name, figure in FIGURES.items():
         if of_a_study(figure):
             sys.stderr.write(f"{name}\n")
             save(drawn(name, figure, study, posterior), name)

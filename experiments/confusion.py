@@ -27,10 +27,10 @@ from bayesrep.protocols import (
     read_people,
 )
 from bayesrep.protocols.people import people_beside
-from bayesrep.report.matrices import matrices_figure
 from bayesrep.report.table_format import columns, percent
 from bayesrep.sources.imagenetv2 import VALIDATION_SET, read_test_set
 from experiments.multilabel import imported, objects_file
+from experiments.papers.matrices import matrices_figure
 from experiments.results import save
 
 PEOPLE = "people, choosing"

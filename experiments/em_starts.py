@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bayesrep.estimators import EMSpline
 from bayesrep.estimators.mixtures import CellTable, complete_cells, fit_mixtures
-from bayesrep.report.style import Color, panels, shades
+from bayesrep.report.style import Color, panels
 from bayesrep.report.table_format import columns, percent
 from experiments.mixture_ends import (
     Ends,
@@ -30,6 +30,7 @@ from experiments.mixture_ends import (
     published_score,
     published_starts,
 )
+from experiments.papers.helpers import shades
 from experiments.results import save
 from experiments.studies import Chosen, simulated
 

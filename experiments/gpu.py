@@ -6,7 +6,7 @@
 draws, by four, 64, 256 and 1,024 chains, each of them twice, so that the second has its programs
 compiled; and 10,000 classifiers on 500 images. Seconds by stage, the
 verdict, and how far the mean adjusted accuracies are from those of four chains on the processor.
-What single gradients take is told by `bayesrep bench`.
+What single gradients take is told by `python -m benchmarks.device`.
 """
 
 import argparse

@@ -18,13 +18,13 @@ import polars as pl
 
 from bayesrep.protocols import MatchedAccuracy, match
 from bayesrep.protocols.matched import MATCH_ON
-from bayesrep.report.paper.anzaku2022 import (
+from bayesrep.report.table_format import columns, percent
+from bayesrep.studies.predictions import Predictions
+from experiments.papers.anzaku2022 import (
     confidence_figure,
     confidence_scatter,
     matched_accuracy_figure,
 )
-from bayesrep.report.table_format import columns, percent
-from bayesrep.studies.predictions import Predictions
 from experiments.results import save
 
 CLASSES, LEFT = 1000, 0.01

@@ -31,16 +31,17 @@ from bayesrep.protocols import (
     read_people,
     shankar2020,
 )
-from bayesrep.report.paper.tsipras2020.labels import label_numbers
-from bayesrep.report.printed import printed_numbers
 from bayesrep.report.table_format import percent
 from bayesrep.sources.cifar10_1 import read_answers
 from bayesrep.sources.imagenetv2 import MATCHED_FREQUENCY_SET, VALIDATION_SET, read_test_set
 from bayesrep.studies.populations import published_accuracies
 from experiments.multilabel import imported, objects_file
+from experiments.papers.printed import printed_numbers
+from experiments.papers.tsipras2020.labels import label_numbers
 from experiments.results import save
 
 AGREES, DIFFERS, HALF, NOT = "agrees", "differs", "half of the data", "not at hand"
+DRAW = "python -m experiments.papers"
 TEN = "alexnet densenet161 resnet50 vgg16 inceptionv3".split()
 """Of the ten classifiers of Tsipras et al., appendix B.1.1, those among the 45 (or their like)."""
 SUPERCLASSES = (130, 88, 59, 60, 61, 63, 172, 90, 92, 117, 68)
@@ -92,14 +93,17 @@ def of_engstrom() -> Iterator[Found]:
     yield Found("finite-sample", ours, DIFFERS, "bayesrep check STUDY", why)
     share = 10 / (10 + 2 + 2)
     by_hand = _share_of_reference(10, 2, 2)
-    text, command = f"{by_hand:.4f} = 10 / 14", "bayesrep figure paper-3 --set annotators=10"
+    text, command = (
+        f"{by_hand:.4f} = 10 / 14",
+        f"{DRAW} paper-3 --set annotators=10",
+    )
     yield Found("equation-1", text, _is(abs(by_hand - share) < 1e-6), command)
     why = "counts and answers of their study are no files at hand; any study's are on its page"
     for key in (
         *("reference-frequency", "replication-frequency", "cleaned-frequency", "naive-gain"),
         *("naive-gap", "jackknife-gap", "em-gap", "selection-gap", "em-slope", "half"),
     ):
-        yield Found(key, "–", NOT, "bayesrep papers report engstrom2020 STUDY --out DIR", why)
+        yield Found(key, "–", NOT, f"{DRAW} engstrom2020 STUDY --out DIR", why)
     why = "answers of Recht et al. about the pool of candidates are no files at hand"
     for key in ("candidates-10", "candidates-5", "held-out"):
         yield Found(key, "–", NOT, "bayesrep papers rematch STUDY", why)
@@ -166,7 +170,7 @@ def of_anzaku(data: Path) -> Iterator[Found]:
     yield Found("gap", "–", NOT, "python -m experiments.timm_results DIR", more)
     why = "published predictions with probabilities are no files at hand"
     for key in ("matched-gap", "unmatched-accuracy", "narrower"):
-        yield Found(key, "–", NOT, "bayesrep papers report anzaku2022 STUDY --out DIR", why)
+        yield Found(key, "–", NOT, f"{DRAW} anzaku2022 STUDY --out DIR", why)
 
 
 def _timm_gap(data: Path, model: str) -> float:
@@ -181,7 +185,7 @@ def _timm_gap(data: Path, model: str) -> float:
 def of_shankar(data: Path) -> Iterator[Found]:
     """Tables 1 and 2 against each other and the text; and what label sets of others say."""
     masks, table = imagenet_subsets(), shankar2020()
-    command = "bayesrep papers report shankar2020 study --labels real.json --out DIR"
+    command = f"{DRAW} shankar2020 study --labels real.json --out DIR"
     for key, name, printed in (
         ("objects", "objects", 590),
         ("organisms", "organisms", 410),
@@ -353,12 +357,16 @@ def of_tsipras(data: Path) -> Iterator[Found]:
     why = "answers of the Contains task are no files at hand"
     for key in ("as-often", "half-as-often"):
         yield Found(
-            key, "–", NOT, "bayesrep papers report tsipras2020 STUDY --counts FILE --out DIR", why
+            key,
+            "–",
+            NOT,
+            f"{DRAW} tsipras2020 STUDY --counts FILE --out DIR",
+            why,
         )
     rows = [predictions.classifiers.index(name) for name in TEN]
     labels = label_numbers(predictions, rows).mean()
     why = f"by {len(rows)} of the ten ({', '.join(TEN)}): the others are not among the 45"
-    yield Found("candidates", f"{labels:.1f}", NOT, "bayesrep figure tsipras-13 study ...", why)
+    yield Found("candidates", f"{labels:.1f}", NOT, f"{DRAW} tsipras-13 study ...", why)
     yield from _tasks()
     groups = read_groups(folder / "superclasses.npy", predictions.classes)["superclass"]
     sizes = sorted(int((groups == name).sum()) for name in set(groups.tolist()) if name)

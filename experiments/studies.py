@@ -16,11 +16,11 @@ from pathlib import Path
 
 import bayesrep
 from bayesrep.errors import StudyError, reason
-from bayesrep.report.paper.study_facts import StudyFacts
 from bayesrep.sources.cifar10h import read_cifar10h
 from bayesrep.sources.placebo import placebo_replication
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
+from experiments.papers.study_facts import StudyFacts
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

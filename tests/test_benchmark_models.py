@@ -9,7 +9,7 @@ import zoo
 from bayesrep.inference.density import build_density
 from bayesrep.inference.problem import pose, programs
 from benchmarks import _textbook_models as models
-from benchmarks.likelihood import unweighted_statistics
+from benchmarks.device.cases import repeat_classifiers
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def study():
 @pytest.fixture(scope="module")
 def case(study):
     """Values of all sites at a random point, and log density and gradient of ours there."""
-    statistics = unweighted_statistics(study)
+    statistics = repeat_classifiers(study, len(study.classifiers))
     with jax.enable_x64(True):
         problem = pose(statistics, model="joint", options={})
         data = problem.data()
@@ -58,20 +58,12 @@ def test_numpyro_models_have_our_density_and_gradient(case, study, model, images
             return theirs.potential(theirs.to_position(case["density"].to_sites(position)), data)
 
         # Compiled as all is in tests: XLA of jaxlib 0.10.2 on a CPU gets the optimized gradient of
-        # the model on 200 images wrong (not on 10,000; benchmarks.likelihood compares them there).
+        # the model on 200 images wrong (not on 10,000; benchmarks.device compares them there).
         value, gradient = jax.jit(jax.value_and_grad(potential))(case["position"])
     wanted = case["log_density"] + (models.log_choices(data) if images else 0.0)
     assert -float(value) == pytest.approx(wanted, abs=error)
     for name, entries in case["gradient"].items():
         np.testing.assert_allclose(gradient[name], entries, rtol=error, atol=error)
-
-
-def test_scipy_has_our_density_on_cells_and_on_images(case, study):
-    cells, images = models.on_cells(case["statistics"]), models.on_images(study)
-    wanted = case["log_density"] + models.log_choices(cells)
-    for data in (cells, images):
-        value = models.scipy_log_density(case["sites"], data, case["options"])
-        assert value == pytest.approx(wanted, abs=1e-8)
 
 
 def test_pymc_has_our_density(case):

@@ -24,10 +24,9 @@ from bayesrep.commands import import_, import_command
 from bayesrep.errors import reason
 from bayesrep.estimators.annotators import extrapolate
 from bayesrep.estimators.components import compare_components
-from bayesrep.lab import MATCHING_METHODS, explore, match_images, next_batch, plan, rematch
+from bayesrep.lab import MATCHING_METHODS, match_images, next_batch, plan, rematch
 from bayesrep.models import MODELS
 from bayesrep.report.demo import run_demo
-from bayesrep.report.figure_catalogue import PAPER_TITLES
 from bayesrep.report.sections import gather
 from bayesrep.sources import READERS, raw_answers
 from bayesrep.studies.populations import PROCESS_OF_NAME
@@ -46,7 +45,6 @@ FUNCTIONS = {
     "collect match": [match_images],
     "collect plan": [plan, next_batch],
     "papers match": [protocols.match],
-    "papers lab": [explore],
     "papers rematch": [rematch],
     "papers annotators": [extrapolate],
     "papers multilabel": [protocols.multilabel, protocols.co_occurrence],
@@ -72,7 +70,6 @@ WORDS = {
     ("papers multilabel", "interval"): protocols.INTERVALS,
     ("papers multilabel", "empty"): get_args(Empty),
     ("papers compare", "interval"): protocols.INTERVALS,
-    ("papers report", "paper"): tuple(PAPER_TITLES),
     ("papers passk", "target"): get_args(PassTarget),
 }
 OWN = {"humans", "sets", "posterior"}  # of these, what is typed is a file that is read first

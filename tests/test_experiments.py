@@ -10,11 +10,11 @@ import pytest
 import zoo
 
 import bayesrep
-from bayesrep.report.paper import figure4, figure5, figure6, figure7, figure12, figure13, figure14
-from bayesrep.report.paper.figure5 import fractions
-from bayesrep.report.paper.study_facts import StudyFacts
 from bayesrep.report.style import interval_points, panels
 from experiments import quadrature, results
+from experiments.papers import figure4, figure5, figure6, figure7, figure12, figure13, figure14
+from experiments.papers.figure5 import fractions
+from experiments.papers.study_facts import StudyFacts
 from experiments.studies import Chosen, simulated
 
 ANNOTATORS = 12

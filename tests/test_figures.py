@@ -15,13 +15,15 @@ from scipy.stats import beta, betabinom, binom
 
 import bayesrep
 from bayesrep import cli
-from bayesrep.errors import OptionError, StudyError
+from bayesrep.errors import BayesrepError, OptionError, StudyError, Violation
 from bayesrep.estimators import analyse
 from bayesrep.estimators.annotators import compare_annotators
-from bayesrep.report import figure_catalogue
 from bayesrep.report.figure import FILE_SUFFIXES
-from bayesrep.report.figure_registry import FIGURES_BY_NAME, find_figure
-from bayesrep.report.paper import (
+from bayesrep.report.figure_registry import FIGURES_BY_NAME
+from bayesrep.report.style import panels, save_figure
+from experiments.papers import __main__ as papers
+from experiments.papers import (
+    catalogue,
     figure2,
     figure3,
     figure4,
@@ -29,9 +31,10 @@ from bayesrep.report.paper import (
     figure11,
     figure12,
 )
-from bayesrep.report.paper.study_facts import StudyFacts
-from bayesrep.report.style import panels, save_figure
+from experiments.papers.registry import PAPER_FIGURES
+from experiments.papers.study_facts import StudyFacts
 
+FIGURES = {**FIGURES_BY_NAME, **PAPER_FIGURES}
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")  # a small study
 
 # Enough to draw; the options that only Python knows keep EM from many small fits.
@@ -41,7 +44,7 @@ FEW = {
     "paper-13": {"bootstrap": 2, "quarters": (4,)},
     "paper-14": {"bootstrap": 2, "components": (2,)},
 }
-OF_A_STUDY = [name for name, figure in FIGURES_BY_NAME.items() if figure.needs_study]
+OF_A_STUDY = [name for name, figure in FIGURES.items() if figure.needs_study]
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +65,7 @@ def study_path(study, tmp_path_factory) -> Path:
 
 
 def drawn(name: str, study: bayesrep.Study) -> Any:
-    figure = FIGURES_BY_NAME[name]
+    figure = FIGURES[name]
     return figure.draw(*([study] if figure.needs_study else []), **FEW.get(name, {}))
 
 
@@ -71,18 +74,16 @@ def labels(figure: Any) -> set[str]:
 
 
 def run(capsys, *arguments: Any) -> tuple[int, str, str]:
-    status = cli.main(["figure", *map(str, arguments)])
+    """Draw, by the command or, of a paper, by the program of the papers."""
+    words = [*map(str, arguments)]
+    status = papers.main(words) if words[0].startswith("paper") else cli.main(["figure", *words])
     captured = capsys.readouterr()
     return status, captured.out, captured.err
 
 
 @pytest.mark.parametrize(
     "name",
-    [
-        n
-        for n, f in FIGURES_BY_NAME.items()
-        if not f.inputs or (f.needs_study and not f.needs_posterior)
-    ],
+    [n for n, f in FIGURES.items() if not f.inputs or (f.needs_study and not f.needs_posterior)],
 )
 def test_every_figure_without_a_truth_in_every_format(name, study, tmp_path):
     figure = drawn(name, study)
@@ -173,7 +174,7 @@ def test_figure4_needs_no_second_image():
     one = {"selected": [1], "shown": 2, "correct": np.array([[True]])}
     tiny = bayesrep.Study.from_arrays(reference=one, replication=one, classifiers=["a"])
     assert figure4.numbers(StudyFacts(tiny))["reference"]["standard_error"] is None
-    FIGURES_BY_NAME["paper-4"].draw(tiny)
+    FIGURES["paper-4"].draw(tiny)
 
 
 def test_figures_5_and_12_show_the_classifiers_that_are_named(study):
@@ -192,7 +193,7 @@ def test_figures_5_and_12_show_the_classifiers_that_are_named(study):
 def test_a_dollar_in_a_name_is_no_mathematics(tmp_path):
     study = zoo.cut(zoo.study("tiny"), images=200, classifiers=1)
     study = dataclasses.replace(study, classifiers=("a$\\frac$",))
-    save_figure(FIGURES_BY_NAME["paper-5"].draw(study), tmp_path / "f.svg")
+    save_figure(FIGURES["paper-5"].draw(study), tmp_path / "f.svg")
     assert "a$\\frac$" in (tmp_path / "f.svg").read_text(encoding="utf-8")
 
 
@@ -219,9 +220,9 @@ def test_one_classifier_is_enough(study):
     }
     one = dataclasses.replace(study, datasets=data, classifiers=study.classifiers[:1])
     for name in ("paper-5", "paper-7", "paper-12"):
-        FIGURES_BY_NAME[name].draw(one).canvas.draw()
-    FIGURES_BY_NAME["paper-6"].draw(one, bootstrap=2).canvas.draw()
-    FIGURES_BY_NAME["paper-11"].draw(one, bootstrap=2).canvas.draw()
+        FIGURES[name].draw(one).canvas.draw()
+    FIGURES["paper-6"].draw(one, bootstrap=2).canvas.draw()
+    FIGURES["paper-11"].draw(one, bootstrap=2).canvas.draw()
 
 
 def test_figure12_needs_three_annotators():
@@ -232,35 +233,38 @@ def test_figure12_needs_three_annotators():
     }
     study = bayesrep.Study.from_arrays(**of_two, classifiers=["a"])
     with refused(StudyError, "figure12-needs-annotators", {"annotators": 2, "fewest": 3}):
-        FIGURES_BY_NAME["paper-12"].draw(study)
+        FIGURES["paper-12"].draw(study)
 
 
-def test_the_list_names_every_figure(capsys):
-    status, out, _ = run(capsys, "--list")
-    assert status == 0
+def test_the_lists_name_every_figure(capsys):
+    assert run(capsys, "--list")[0] == 0
     status, listed, _ = run(capsys, "--list", "--json")
     figures = json.loads(listed)["figures"]
-    assert [each["name"] for each in figures if each["name"]] == list(FIGURES_BY_NAME)
-    assert all(bool(each["name"]) != bool(each["why_not"]) for each in figures)
-    assert all(f" {name} " in f" {out} ".replace("\n", " ") for name in FIGURES_BY_NAME)
+    assert [each["name"] for each in figures] == list(FIGURES_BY_NAME)
+    assert papers.main(["list"]) == 0
+    out = capsys.readouterr().out
+    assert all(f" {name} " in out for name in PAPER_FIGURES)
+    assert all(bool(each.name) != bool(each.why) for each in catalogue.entries())
     # Every number of every paper, in order.
     last = {"engstrom2020": 14, "anzaku2022": 8, "shankar2020": 5, "tsipras2020": 28}
     for paper, most in last.items():
-        numbers = [each["number"] for each in figures if each["paper"] == paper]
+        numbers = [each.number for each in catalogue.of_paper(paper)]
         assert numbers[:most] == [str(n) for n in range(1, most + 1)]
 
 
 def test_the_list_says_what_a_study_lacks(capsys, study_path, tmp_path):
-    status, out, _ = run(capsys, "--list", study_path, "--json", "--images", tmp_path)
+    status, out, _ = run(capsys, "--list", study_path, "--json")
     assert status == 0
-    lacks = {each["name"]: each["lacks"] for each in json.loads(out)["figures"] if each["name"]}
-    assert lacks["paper-4"] == lacks["paper-1"] == lacks["robustness"] == []
+    lacks = {each["name"]: each["lacks"] for each in json.loads(out)["figures"]}
+    assert lacks["robustness"] == []
     assert lacks["answer"] == ["posterior"]
-    assert lacks["anzaku-1"] == ["probabilities"]
-    assert lacks["shankar-3"] == ["labels", "--labels"]
     assert lacks["people"] == ["labels", "--objects|--counts"]
-    _, out, _ = run(capsys, "--list", study_path)
-    assert "it lacks probabilities" in out
+    assert papers.main(["list", str(study_path), "--images", str(tmp_path)]) == 0
+    said = {line.split()[1]: line for line in capsys.readouterr().out.splitlines() if "[" in line}
+    assert said["paper-4"].endswith("[yes]")
+    assert said["paper-1"].endswith("[yes]")
+    assert said["anzaku-1"].endswith("[it lacks probabilities]")
+    assert said["shankar-3"].endswith("[it lacks labels, --labels]")
     nowhere = tmp_path / "nowhere"
     check(refusal(["figure", "--list", nowhere]), "study-path-missing", {"path": str(nowhere)})
     violation = refusal(["figure", "--list", tmp_path])
@@ -275,7 +279,13 @@ def test_listing_imports_nothing_slow():
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
-TENTH = next(each.why for each in figure_catalogue.of_paper("engstrom2020") if each.number == "10")
+TENTH = next(each.why for each in catalogue.of_paper("engstrom2020") if each.number == "10")
+
+
+def refused_by_papers(words: list[Any]) -> Violation:
+    with pytest.raises(BayesrepError) as found:
+        papers.run([*map(str, words)])
+    return found.value.violation
 
 
 def of(figure, rule, **facts):
@@ -307,9 +317,9 @@ def of(figure, rule, **facts):
     ],
 )
 def test_settings_that_do_not_fit(tmp_path, study_path, name, settings, broken):
-    given = [study_path] if FIGURES_BY_NAME[name].needs_study else []
-    words = ["figure", name, *given, "--set", settings, "--out", tmp_path / "f.svg"]
-    check(refusal(words), *broken)
+    given = [study_path] if FIGURES[name].needs_study else []
+    words = [name, *given, "--set", settings, "--out", tmp_path / "f.svg"]
+    check(refused_by_papers(words), *broken)
 
 
 def test_figures_2_and_3_with_the_users_numbers(capsys, tmp_path):
@@ -331,14 +341,13 @@ def test_figures_2_and_3_with_the_users_numbers(capsys, tmp_path):
 @pytest.mark.parametrize("name", ["paper-2", "paper-4", "paper-11"])
 def test_the_command_writes_one_file(capsys, name, study_path, tmp_path):
     out = tmp_path / "figure.PDF"
-    given = [study_path] if FIGURES_BY_NAME[name].needs_study else []
+    given = [study_path] if FIGURES[name].needs_study else []
     few = ["--bootstrap", 3] if name == "paper-11" else []
-    status, text, _ = run(capsys, name, *given, "--out", out, "--json", *few)
-    assert status == 0
-    assert json.loads(text) == {"format": "bayesrep figure 1", "figure": name, "out": str(out)}
+    status, text, _ = run(capsys, name, *given, "--out", out, *few)
+    assert (status, text) == (0, f"Written to {out}\n")
     first = out.read_bytes()
     assert first.startswith(b"%PDF")
-    again = refusal(["figure", name, *given, "--out", out, *few])
+    again = refused_by_papers([name, *given, "--out", out, *few])
     check(again, "output-path-exists", {"path": str(out)})
     assert capsys.readouterr().out == ""
     assert run(capsys, name, *given, "--out", out, *few, "--force")[0] == 0
@@ -354,8 +363,8 @@ def test_the_command_passes_on_names_and_seeds(capsys, study, study_path, tmp_pa
         return panels(1)[0]
 
     options = frozenset({"classifiers", "bootstrap", "seed"})
-    figure = dataclasses.replace(find_figure("paper-5"), draw=draw, options=options)
-    monkeypatch.setitem(FIGURES_BY_NAME, "paper-5", figure)
+    figure = dataclasses.replace(PAPER_FIGURES["paper-5"], draw=draw, options=options)
+    monkeypatch.setitem(PAPER_FIGURES, "paper-5", figure)
     arguments = ("--classifier", "a", "--classifier", "b", "--bootstrap", 7, "--seed", 4)
     assert run(capsys, "paper-5", study_path, "--out", tmp_path / "f.svg", *arguments)[0] == 0
     assert seen.pop("study").fingerprint() == study.fingerprint()
@@ -365,7 +374,8 @@ def test_the_command_passes_on_names_and_seeds(capsys, study, study_path, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "broken"),
     [
-        (("paper-15",), of("paper-15", "unknown-figure", choices=", ".join(FIGURES_BY_NAME))),
+        (("paper-15",), of("paper-15", "unknown-paper", choices=", ".join(PAPER_FIGURES))),
+        (("curve",), of("curve", "unknown-figure", choices=", ".join(FIGURES_BY_NAME))),
         (("paper-10",), of("paper-10", "figure-not-drawn", explanation=TENTH)),
         (("paper-1", "STUDY"), of("paper-1", "figure-needs-input", needed="--images")),
         (
@@ -379,8 +389,8 @@ def test_the_command_passes_on_names_and_seeds(capsys, study, study_path, tmp_pa
         (("paper-4",), of("paper-4", "figure-needs-study")),
         (("paper-2", "STUDY"), of("paper-2", "figure-takes-no-input", input="study")),
         (
-            ("paper-4", "STUDY", "posterior.nc"),
-            of("paper-4", "figure-takes-no-input", input="posterior"),
+            ("robustness", "STUDY", "posterior.nc"),
+            of("robustness", "figure-takes-no-input", input="posterior"),
         ),
         (
             ("paper-4", "STUDY", "--classifier", "x"),
@@ -404,7 +414,9 @@ def test_the_command_passes_on_names_and_seeds(capsys, study, study_path, tmp_pa
 def test_mistakes_are_one_line(capsys, study_path, tmp_path, arguments, broken):
     given = [study_path if part == "STUDY" else part for part in arguments]
     out = tmp_path / "f.pdf"
-    check(refusal(["figure", *given, "--out", out]), *broken)
+    ours = refusal if given[0] in (*FIGURES_BY_NAME, "curve") else refused_by_papers
+    words = ["figure", *given] if ours is refusal else given
+    check(ours([*words, "--out", out]), *broken)
     assert capsys.readouterr().out == ""
     assert not out.exists()
 
@@ -412,12 +424,19 @@ def test_mistakes_are_one_line(capsys, study_path, tmp_path, arguments, broken):
 def test_other_suffixes_and_missing_arguments(capsys, study_path, tmp_path):
     odd = tmp_path / "f.jpg"
     endings = {"path": str(odd), "endings": ".pdf, .svg or .png"}
-    check(
-        refusal(["figure", "paper-4", study_path, "--out", odd]), "figure-ending-unknown", endings
-    )
-    status, _, err = run(capsys)
-    assert (status, err) == (2, "bayesrep figure: NAME, --out must be given\n")
-    assert run(capsys, "paper-2")[0] == 2
+    words = ["figure", "robustness", study_path, "--out", odd]
+    check(refusal(words), "figure-ending-unknown", endings)
+    status = cli.main(["figure"])
+    assert (status, capsys.readouterr().err) == (2, "bayesrep figure: NAME, --out must be given\n")
+    assert run(capsys, "robustness")[0] == 2
+
+
+def test_without_the_extra_pictures_are_refused_before_any_work(study_path, tmp_path, monkeypatch):
+    monkeypatch.setattr("bayesrep.report.figure.find_spec", lambda name: None)
+    for words in (["figure", "robustness"], ["report", "--images", tmp_path]):
+        out = tmp_path / ("f.svg" if words[0] == "figure" else "r.html")
+        check(refusal([*words, study_path, "--out", out]), "pictures-not-installed")
+    assert cli.main(["report", str(study_path), "--out", str(tmp_path / "r.html")]) == 0
 
 
 def test_a_figure_that_cannot_be_written_leaves_the_old_one(tmp_path):

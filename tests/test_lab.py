@@ -1,8 +1,7 @@
 """What matching on noisy counts leaves: closed forms, sampling, and answers held out."""
 
-import json
-
 import numpy as np
+import polars as pl
 import pytest
 import zoo
 from hypothesis import given, settings
@@ -15,14 +14,20 @@ from bayesrep import Study
 from bayesrep.cli import main
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators.annotators import extrapolate
-from bayesrep.lab import explore, match_images, rematch
+from bayesrep.lab import match_images, rematch
 from bayesrep.lab.discretise import S_NODES, masses_of
-from bayesrep.lab.matching import chosen_masses, fitted_mixtures
-from bayesrep.lab.pipeline import simulate_matching
-from bayesrep.numerics.noisy_matching import BetaMixture, matching_bias, replication_mixture
-from bayesrep.report.lab_page import candidate_pools, lab_page, moments
+from bayesrep.lab.matching import fitted_mixtures
+from bayesrep.numerics.noisy_matching import BetaMixture, replication_mixture
 from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME
 from experiments.match_images import Annotated
+from experiments.papers import __main__ as papers
+from experiments.papers.lab import (
+    chosen_masses,
+    explore,
+    matching_bias,
+    simulate_matching,
+)
+from experiments.papers.lab_page import candidate_pools, lab_page, moments
 from experiments.rematch import halved
 
 positive = st.floats(0.3, 12)
@@ -191,17 +196,15 @@ def test_candidates_of_too_low_a_frequency_are_left_out():
 
 
 def test_lab_command(tmp_path, capsys):
-    page = tmp_path / "lab.html"
-    assert main(["papers", "lab", "--answers", "4,10", "--out", str(page), "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert [row["answers"] for row in facts["rows"]] == [4, 10]
-    assert facts["rows"][0]["fine"] == pytest.approx(0.05)
+    page, table = tmp_path / "lab.html", tmp_path / "lab.csv"
+    words = ["lab", "--answers", "4,10", "--out", str(page), "--csv", str(table)]
+    assert papers.main(words) == 0
+    rows = pl.read_csv(table)
+    assert rows["answers"].to_list() == [4, 10]
+    assert rows["fine"][0] == pytest.approx(0.05)
     assert "What does matching on a few answers leave?" in page.read_text("utf-8")
-    two = "8,1,0.8+2,3,0.2"
-    assert (
-        main(["papers", "lab", "--reference", two, "--pool", "4,1.5,.5+1,2,.5", "--answers", "3"])
-        == 0
-    )
+    two = ["--reference", "8,1,0.8+2,3,0.2", "--pool", "4,1.5,.5+1,2,.5"]
+    assert papers.main(["lab", *two, "--answers", "3"]) == 0
     assert "3 " in capsys.readouterr().out
 
 
@@ -214,7 +217,8 @@ def test_lab_command(tmp_path, capsys):
     ],
 )
 def test_lab_command_cannot_read(words, said, capsys):
-    assert main(["papers", "lab", *words]) == 2
+    with pytest.raises(SystemExit):
+        papers.main(["lab", *words])
     assert said in capsys.readouterr().err
 
 
@@ -230,7 +234,8 @@ def test_lab_command_cannot_read(words, said, capsys):
     ],
 )
 def test_lab_command_refuses(words, broken):
-    check(refusal(["papers", "lab", *words]), *broken)
+    with refused(OptionError, *broken):
+        papers.run(["lab", *words])
 
 
 def test_rematch_command(tmp_path, capsys):
@@ -242,9 +247,9 @@ def test_rematch_command(tmp_path, capsys):
     assert "D.2" in out
     assert "D.3" in out
     check(refusal(["papers", "rematch", *words, "--per-class", "3"]), "images-and-per-class-given")
-    assert main(["papers", "lab", "--study", str(tmp_path / "study"), "--answers", "5"]) == 0
-    violation = refusal(["papers", "lab", "--study", tmp_path / "study", "--pool-role", "pool"])
-    check(violation, "no-dataset-in-pool-role", {"pool_role": "pool"})
+    assert papers.main(["lab", "--study", words[0], "--answers", "5"]) == 0
+    with refused(OptionError, "no-dataset-in-pool-role", {"pool_role": "pool"}):
+        papers.run(["lab", "--study", words[0], "--pool-role", "pool"])
 
 
 def test_mixtures_of_counts_have_the_mean_of_expected_counts():

@@ -24,7 +24,7 @@ from bayesrep.atomic import PLACED_FILES, replaced_file, replaced_folder, writin
 from bayesrep.commands import output
 from bayesrep.commands.output import open_streams, write_csv
 from bayesrep.errors import BayesrepError
-from bayesrep.report.paper_page import write_paper
+from experiments.papers.page import write_paper
 
 PACKAGE = Path(bayesrep.__file__).parent
 SMALL = zoo.cut(zoo.study("tiny"), images=60, classifiers=2)
@@ -525,7 +525,6 @@ def test_what_is_read_is_never_replaced(tmp_path, monkeypatch, words):
         "import tables study/answers.csv study/right.csv --reference a --replication b --out study",
         "collect contains study/ask.csv --images v1=study/v1 --out study",
         "collect contains ask.csv --images v1=study/v1 --out study/v1",
-        "papers report engstrom2020 study/answers.csv --out study",
     ],
 )
 def test_a_folder_that_holds_what_is_read_is_never_replaced(tmp_path, monkeypatch, words):

@@ -3,12 +3,13 @@
 import csv
 import json
 import re
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 import zoo
-from refusals import check, refusal, refused
+from refusals import refused
 
 from bayesrep import OptionError, StudyError, cli
 from bayesrep.estimators.finite_sample import (
@@ -17,14 +18,17 @@ from bayesrep.estimators.finite_sample import (
     mean_frequencies,
 )
 from bayesrep.protocols import read_people
-from bayesrep.report import figure_catalogue, printed
-from bayesrep.report.figure_inputs import FigurePaths, Inputs
-from bayesrep.report.figure_registry import FIGURES_BY_NAME
-from bayesrep.report.gallery import Pictures, grid
-from bayesrep.report.paper.tsipras2020.labels import label_numbers, labels_and_objects
+from bayesrep.report.figure_catalogue import STUDY_NEEDS
+from bayesrep.report.pictures import Pictures
 from bayesrep.studies.draft import StudyContents
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study_folder import StudyFolder
+from experiments.papers import __main__ as papers
+from experiments.papers import catalogue, printed
+from experiments.papers.gallery import grid
+from experiments.papers.inputs import PaperInputs, PaperPaths
+from experiments.papers.registry import PAPER_FIGURES
+from experiments.papers.tsipras2020.labels import draw_annotators, label_numbers, labels_and_objects
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")  # a small study
 CLASSES = tuple("abcdef")
@@ -98,7 +102,7 @@ def world(tmp_path_factory):
 
 
 def given(root):
-    return FigurePaths(
+    return PaperPaths(
         root / "study",
         labels=(root / "sets.csv",),
         humans=root / "humans.csv",
@@ -110,18 +114,18 @@ def given(root):
 
 
 OF_ANSWERS = [
-    name for name in FIGURES_BY_NAME if name.partition("-")[0] in ("anzaku", "shankar", "tsipras")
+    name for name in PAPER_FIGURES if name.partition("-")[0] in ("anzaku", "shankar", "tsipras")
 ]
 
 
 @pytest.fixture(scope="module")
 def inputs(world):
-    return Inputs(given(world[0]))
+    return PaperInputs(given(world[0]))
 
 
 @pytest.mark.parametrize("name", OF_ANSWERS)
 def test_every_figure_of_answers_is_drawn(name, inputs):
-    figure = FIGURES_BY_NAME[name]
+    figure = PAPER_FIGURES[name]
     few = {"runs": 2} if "runs" in figure.options else {}
     drawn = figure.draw(*(getattr(inputs, each) for each in figure.inputs), **few)
     drawn.canvas.draw()
@@ -132,18 +136,17 @@ def test_every_input_of_a_figure_is_what_its_entry_needs():
     """The list promises what drawing then takes."""
     reads = {
         "study": {"study", "counts"},
-        "posterior": {"posterior"},
         "answers_with_confidence": {"probabilities"},
     }
     reads |= {"people": {"--objects", "--counts", "--objects|--counts"}, "groups": {"--classes"}}
     reads |= {"sets": {"--labels"}, "both_sets": {"--labels"}, "pictures": {"--images"}}
     reads |= {"reference": {"labels", "top-5"}, "answers_to_both": {"labels"}, "humans": set()}
-    reads |= {"study_or_answers": {"answers"}, "any_pictures": set()}
-    for entry in figure_catalogue.entries():
+    reads |= {"any_pictures": set()}
+    for entry in catalogue.entries():
         if entry.name:
-            possible = set().union(*(reads[each] for each in FIGURES_BY_NAME[entry.name].inputs))
+            possible = set().union(*(reads[each] for each in PAPER_FIGURES[entry.name].inputs))
             assert set(entry.needs) <= possible, entry.name
-            for each in FIGURES_BY_NAME[entry.name].inputs:
+            for each in PAPER_FIGURES[entry.name].inputs:
                 assert not reads[each] or reads[each] & set(entry.needs), (entry.name, each)
         else:
             assert entry.why
@@ -180,26 +183,24 @@ def test_labels_of_an_image_are_counted_once(world):
     assert label_numbers(holes, [0, 1]).tolist() == expected
 
 
-@pytest.mark.parametrize("paper", list(figure_catalogue.PAPER_TITLES))
+@pytest.mark.parametrize("paper", list(catalogue.PAPER_TITLES))
 def test_all_of_a_paper_on_one_page(paper, world, tmp_path, capsys):
     root, _ = world
     out = tmp_path / "page"
-    arguments = ["papers", "report", paper, root / "study", "--out", out, "--json", "--no-progress"]
+    arguments = [paper, root / "study", "--out", out, "--no-progress"]
     arguments += ["--labels", root / "sets.csv", "--humans", root / "humans.csv"]
     arguments += ["--objects", root / "objects.csv", "--counts", root / "counts.csv"]
     arguments += ["--classes", root / "classes.csv", "--images", root / "pictures"]
-    assert cli.main([str(each) for each in arguments]) == 0
-    figures = json.loads(capsys.readouterr().out)["figures"]
-    assert len(figures) == sum(1 for _ in figure_catalogue.of_paper(paper))
+    assert papers.main([str(each) for each in arguments]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == sum(1 for _ in catalogue.of_paper(paper)) + 1
     page = (out / "index.html").read_text(encoding="utf-8")
-    for each in figures:
-        if each["file"]:
-            assert (out / each["file"]).stat().st_size > 2_000
-            assert f'src="{each["file"]}"' in page
-        else:
-            assert each["why_not"]
-    needed = {entry.name for entry in figure_catalogue.of_paper(paper) if not entry.lacks(_there())}
-    assert {each["name"] for each in figures if each["file"]} == needed - {""}
+    drawn = {file.stem for file in out.glob("*.png")}
+    for name in drawn:
+        assert (out / f"{name}.png").stat().st_size > 2_000
+        assert f'src="{name}.png"' in page
+    needed = {entry.name for entry in catalogue.of_paper(paper) if not entry.lacks(_there())}
+    assert drawn == needed - {""}
     assert "<b>r" not in page
     with (out / "numbers.csv").open(encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
@@ -208,7 +209,8 @@ def test_all_of_a_paper_on_one_page(paper, world, tmp_path, capsys):
         by = {row["what"]: row["ours"] for row in rows}
         assert by["images of several objects"] == "27"
         assert by["images of the Classify task, of 10,000"] == "80"
-    check(refusal(arguments), "output-path-exists", {"path": str(out)})
+    with refused(OptionError, "output-path-exists", {"path": str(out)}):
+        papers.run([str(each) for each in arguments])
 
 
 def _there():
@@ -221,7 +223,7 @@ def test_keys_of_numbers_are_those_that_are_printed():
     assert len(known) == len(printed.printed_numbers())
     for paper, keys, needs, _ in printed._NUMBER_MAKERS:
         assert {(paper, key) for key in keys} <= known
-        assert all(part in {*figure_catalogue.STUDY_NEEDS, "--labels", "--objects", "--counts"}
+        assert all(part in {*STUDY_NEEDS, "--labels", "--objects", "--counts"}
                    for need in needs for part in need.split("|"))  # fmt: skip
 
 
@@ -250,19 +252,20 @@ def test_images_by_selection_frequency(tmp_path):
         Image.new("L", (20, 30)).save(tmp_path / "pictures" / f"{name}.jpg")
     for figure in ("paper-1", "paper-8"):
         out = tmp_path / f"{figure}.svg"
-        arguments = ["figure", figure, tmp_path / "sim", "--images", tmp_path / "pictures"]
-        assert cli.main([str(each) for each in (*arguments, "--out", out)]) == 0
+        arguments = [figure, str(tmp_path / "sim"), "--images", str(tmp_path / "pictures")]
+        assert papers.main([*arguments, "--out", str(out)]) == 0
         shown = [float(text) for text in re.findall(r"([\d.]+) %", out.read_text("utf-8"))]
         frequency = 100 * study.reference.selected / study.reference.shown
         assert shown == sorted(shown)
         assert set(shown) <= set(np.round(frequency[:40]).tolist())
         if figure == "paper-1":
             assert (shown[0], shown[-1]) == (frequency[:40].min(), frequency[:40].max())
-        violation = refusal([*arguments, "--class", "x", "--out", tmp_path / "of-a-class.svg"])
-        if figure == "paper-1":
-            check(violation, "study-without-image-labels")
-        else:
-            check(violation, "figure-takes-no-option", {"figure": figure, "option": "class"})
+        kinds: dict[str, Any] = {
+            "paper-1": (StudyError, "study-without-image-labels"),
+            "paper-8": (OptionError, "figure-takes-no-option", {"option": "class"}),
+        }
+        with refused(*kinds[figure]):
+            papers.run([*arguments, "--class", "x", "--out", str(tmp_path / "of-a-class.svg")])
 
 
 # ------------------------------------------------------------------ other images
@@ -328,7 +331,7 @@ def test_fewer_annotators_are_drawn_of_each_label(world):
     root, (data, _) = world
     people = read_people(data, counts=root / "counts.csv")
     assert people.frequency is not None
-    drawn = [people.with_annotators(3, seed=seed) for seed in range(20)]
+    drawn = [draw_annotators(people, 3, seed=seed) for seed in range(20)]
     values = np.array([each.frequency.values for each in drawn])
     assert set(np.unique(np.rint(3 * values))) <= {0, 1, 2, 3}
     assert np.allclose(values * 3, np.rint(values * 3))
@@ -336,11 +339,11 @@ def test_fewer_annotators_are_drawn_of_each_label(world):
     assert {0, 1, 8, 9} <= set(of_nine)
     least, most = np.maximum(of_nine - 6, 0) / 3, np.minimum(of_nine, 3) / 3
     assert ((values >= least - 1e-9) & (values <= most + 1e-9)).all()
-    every = people.with_annotators(20, seed=0)
+    every = draw_annotators(people, 20, seed=0)
     assert (every.frequency.values == people.frequency.values).all()
     assert (every.shown.values == 9).all()
     with refused(StudyError, "drawn-annotators-below-one", {"annotators": 0}):
-        people.with_annotators(0, seed=0)
+        draw_annotators(people, 0, seed=0)
 
 
 def test_labels_to_choose_from_are_known_of_ones_own_tasks_alone(world, tmp_path):

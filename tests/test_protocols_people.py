@@ -251,9 +251,9 @@ def test_the_figures_command_asks_for_what_it_needs(tmp_path):
     for words, rule, told in (
         (("people", tmp_path), "figure-needs-input", needs),
         (
-            ("paper-4", tmp_path, "--objects", "x.csv"),
+            ("robustness", tmp_path, "--objects", "x.csv"),
             "figure-takes-no-input",
-            {"figure": "paper-4", "input": "--objects"},
+            {"figure": "robustness", "input": "--objects"},
         ),
     ):
         check(refusal(["figure", *words, "--out", tmp_path / "f.png"]), rule, told)

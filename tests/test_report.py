@@ -27,10 +27,10 @@ from bayesrep.report import methods
 from bayesrep.report.answer import Drop, Estimate, answer_for, headline
 from bayesrep.report.figure import FILE_SUFFIXES
 from bayesrep.report.figure_registry import FIGURES_BY_NAME
-from bayesrep.report.gallery import Pictures
 from bayesrep.report.methods import look_of
 from bayesrep.report.page import page, report_html, write_page
 from bayesrep.report.page_json import REPORT_FORMAT, numbers_of
+from bayesrep.report.pictures import Pictures
 from bayesrep.report.sections import (
     SECTION_TYPES,
     Accuracies,

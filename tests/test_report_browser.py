@@ -11,16 +11,16 @@ import zoo
 from scipy.special import betaln, comb
 
 import bayesrep
-from bayesrep.lab import explore
 from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.posterior.files import build_posterior
 from bayesrep.posterior.groups import find_group
 from bayesrep.posterior.schema import VAR_DIMS
-from bayesrep.report.lab_page import write_lab
 from bayesrep.report.page import write_page
 from bayesrep.report.sections import Accuracies, Answer, gather
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME
+from experiments.papers.lab import explore
+from experiments.papers.lab_page import write_lab
 
 pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
 from axe_playwright_python.sync_playwright import Axe
@@ -434,7 +434,7 @@ def test_a_click_on_the_legend_hides_a_population(opened):
 
 
 def test_the_lab_says_what_theory_says(browser, tmp_path):
-    """What is chosen by controls, beside the same by `bayesrep.lab.explore`."""
+    """What is chosen by controls, beside the same by `explore`."""
 
     def beta(mean, concentration):
         a = mean * concentration

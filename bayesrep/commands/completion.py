@@ -36,12 +36,12 @@ def run(arguments: Namespace) -> int:
 
 def script_of(shell: str, commands: Sequence[str]) -> str:
     """The script of a shell."""
-    from bayesrep.report.figure_catalogue import entries
+    from bayesrep.report.figure_catalogue import FIGURE_ENTRIES
 
     options = {name: _options_of(name) for name in commands}
     for group, _, step in (name.partition(" ") for name in commands if " " in name):
         options[group] = {"": (*options.get(group, {"": ()})[""], step), "--help": ()}
-    figures = tuple(dict.fromkeys(each.name for each in entries() if each.name))
+    figures = tuple(each.name for each in FIGURE_ENTRIES)
     # No choices of the parser, whose message would list all of them.
     options["figure"] = {**options["figure"], "": figures}
     return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](options)

@@ -19,7 +19,9 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
+    from bayesrep.errors import Violation
     from bayesrep.report.demo import check_demo_folder, demo_facts, demo_text, run_demo, write_demo
+    from bayesrep.report.figure import has_pictures
 
     if arguments.out:
         check_demo_folder(arguments.out)
@@ -29,9 +31,11 @@ def run(arguments: Namespace) -> int:
     text = demo_text(demo)
     if arguments.out:
         write_demo(demo, arguments.out)
+        pictures = "adjusted-accuracy.png and .svg, " if has_pictures() else ""
+        lacking = "" if pictures else f"\nNo pictures: {Violation('pictures-not-installed')}"
         text += (
             f"\n\nWritten to {arguments.out}: study/, posterior.nc, estimates.csv, demo.json, "
-            "adjusted-accuracy.png and .svg, report.html (open it in a browser)\n"
+            f"{pictures}report.html (open it in a browser){lacking}\n"
             f"Next: {process.command('summarize', *(arguments.out / n for n in FITTED_FILES))}"
         )
     return emit(arguments, text, demo_facts(demo))

@@ -67,7 +67,7 @@ def run(arguments: Namespace) -> int:
         Fitted(study, posterior).require_convergence(allow_unconverged=arguments.allow_unconverged)
     options: dict[str, Any] = {**given_options(arguments, gather), "posterior": posterior}
     if arguments.images is not None:
-        from bayesrep.report.gallery import Pictures
+        from bayesrep.report.pictures import Pictures
 
         options["pictures"] = Pictures.in_folder(arguments.images)
     if arguments.objects is not None or arguments.counts is not None:

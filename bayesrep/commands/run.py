@@ -416,16 +416,22 @@ class _Work:
 
     def draw(self) -> None:
         from bayesrep.atomic import replaced_folder
+        from bayesrep.errors import Violation
+        from bayesrep.report.figure import has_pictures
         from bayesrep.report.figure_registry import chosen_options, find_figure
         from bayesrep.report.style import save_figure
 
         figures = RUN_FIGURES if self.record["found"]["converged"] else ()
+        if figures and not has_pictures():
+            say(f"no figures: {Violation('pictures-not-installed')}")
+            figures = ()
         with replaced_folder(self.out.resolve() / "figures") as folder:
             for name in figures:
                 draw_options = {"seed": self.arguments.seed, "points": self.points}
-                options = chosen_options(name, requested={}, defaults=draw_options)
+                drawn = find_figure(name)
+                options = chosen_options(name, drawn, requested={}, defaults=draw_options)
                 try:
-                    figure = find_figure(name).draw(self.study, self.posterior, **options)
+                    figure = drawn.draw(self.study, self.posterior, **options)
                 except BayesrepError as error:
                     say(f"figure {name}: {reason(error)}")
                     continue
@@ -442,15 +448,17 @@ class _Work:
 
 def _print_answer(arguments: Namespace, record: Mapping[str, Any]) -> int:
     """Print the answer, whether to trust it, and what was made."""
+    from bayesrep.report.figure import has_pictures
     from bayesrep.report.fits_text import remedies
 
     out, answer = arguments.out, record["found"]
     study, posterior = out / STAGE_FILES["study"], out / STAGE_FILES["posterior"]
     sentences: Sequence[str] = answer["sentences"]
+    drawn = [f"{out}/figures/     {', '.join(RUN_FIGURES)} as PDF and PNG"]
     entries = (
         [
             f"{out}/tables/      adjusted accuracies, gaps, ranks and pairs as CSV",
-            f"{out}/figures/     {', '.join(RUN_FIGURES)} as PDF and PNG",
+            *(drawn if has_pictures() else ()),
         ]
         if answer["converged"]
         else [f"{out}/tables/      point estimates as CSV"]

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     )
     from bayesrep.lab.matching_methods import MATCHING_METHODS
     from bayesrep.lab.next_purchase import Purchase, next_batch
-    from bayesrep.lab.pipeline import explore
     from bayesrep.lab.planning import Plan, plan
     from bayesrep.lab.populations import Design, leniency_of, published_world, worlds_of
     from bayesrep.lab.rematching import Rematched, rematch
@@ -33,7 +32,6 @@ __all__ = [
     "Prices",
     "Purchase",
     "Rematched",
-    "explore",
     "remaining_gap",
     "leniency_of",
     "match_images",
@@ -53,7 +51,6 @@ _DEFINED_IN = {
         "matching": "Chosen Matching match_images next_answers remaining_gap",
         "matching_methods": "MATCHING_METHODS",
         "simulate_design": "Outcome",
-        "pipeline": "explore",
         "planning": "Plan plan",
         "rematching": "Rematched rematch",
         "populations": "Design leniency_of published_world worlds_of",

@@ -277,17 +277,6 @@ def remaining_gaps(
     }
 
 
-def chosen_masses(
-    reference: Floats, candidates: Floats, answers: int, *, bins: int | None = None, careless: float
-) -> Floats:
-    """Compute the density of images chosen from unlimited candidates; masses sum to one."""
-    k, p_count = np.arange(answers + 1), chance_of_counts(answers, careless)  # [count, node]
-    which = k if bins is None else np.minimum(bins * k // max(answers, 1), bins - 1)
-    target, pool = (np.bincount(which, p_count @ masses) for masses in (reference, candidates))
-    rate = np.divide(target, pool, out=np.zeros_like(target), where=pool > 1e-300)
-    return candidates * (rate[which] @ p_count)
-
-
 def next_answers(
     matching: Matching, pool: tuple[Ints, Ints], *, count: int, most: int, seed: int = 0
 ) -> Ints:

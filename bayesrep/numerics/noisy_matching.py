@@ -68,8 +68,3 @@ def replication_mixture(reference: BetaMixture, pool: BetaMixture, n: int) -> Be
     a, b, conditional = pool.condition_on_counts(n)
     weights = reference.masses(n)[:, None] * conditional
     return BetaMixture(a.ravel(), b.ravel(), weights.ravel())
-
-
-def matching_bias(reference: BetaMixture, pool: BetaMixture, n: int) -> float:
-    """Compute E₁[s] − E₂[s]: by how much images matched on n answers fall short in mean."""
-    return reference.mean - replication_mixture(reference, pool, n).mean

@@ -5,7 +5,7 @@ people select each label of an image (the *contains* tasks), and which objects i
 main one's label (the *classify* tasks). Either may be of some of the images alone.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -76,29 +76,6 @@ class People:
     mean_objects: Floats | None = None
     # [N]: the share of annotators who see so many objects as most do; NaN where nobody was asked
     agreement: Floats | None = None
-
-    def with_annotators(self, annotators: int, *, seed: int) -> "People":
-        """Draw at most so many annotators of each label, without replacement.
-
-        Annotators of an image's labels are not the same people: labels are asked about in grids of
-        their own. So each label's are drawn alone (hypergeometrically); labels that fewer were
-        asked about keep all of theirs.
-        """
-        if self.frequency is None or self.shown is None:
-            raise StudyError("drawn-annotators-need-counts")
-        if annotators < 1:
-            raise StudyError("drawn-annotators-below-one", annotators=annotators)
-        frequency, n = self.frequency, self.shown.values
-        selected, fewer = (
-            np.rint(frequency.values * n).astype(np.int64),
-            np.minimum(n, annotators),
-        )
-        resampled = np.random.default_rng(seed).hypergeometric(selected, n - selected, fewer)
-        return replace(
-            self,
-            frequency=LabelValues(frequency.keys, resampled / fewer, frequency.classes),
-            shown=LabelValues(frequency.keys, fewer, frequency.classes),
-        )
 
 
 def read_people(

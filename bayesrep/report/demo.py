@@ -23,7 +23,7 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.report import vega
 from bayesrep.report.answer import answer_for, drop_of, measured_drop
 from bayesrep.report.estimates_text import method_table, spread
-from bayesrep.report.figure import on_paper, save_picture
+from bayesrep.report.figure import has_pictures, on_paper, save_picture
 from bayesrep.report.methods import label_of
 from bayesrep.report.page import write_page
 from bayesrep.report.sections import gather
@@ -203,7 +203,10 @@ def check_demo_folder(out: Path) -> None:
 
 
 def write_demo(demo: Demo, out: Path) -> None:
-    """Write study, posterior, tables, figure and page, replacing an earlier demo whole."""
+    """Write study, posterior, tables, page and, with the extra [pictures], figure.
+
+    An earlier demo is replaced whole.
+    """
     check_demo_folder(out)
     with replaced_folder(out.resolve()) as folder:
         demo.study.write(folder / "study")
@@ -211,7 +214,7 @@ def write_demo(demo: Demo, out: Path) -> None:
         demo.table.write_csv(folder / "estimates.csv")
         facts = json.dumps(demo_facts(demo), indent=1)
         figure = demo_figure(demo)
-        for suffix in (".png", ".svg"):
+        for suffix in (".png", ".svg") if has_pictures() else ():
             save_picture(figure, folder / f"adjusted-accuracy{suffix}")
         content = gather(demo.study, demo.fitted.posterior, points=demo.points)
         write_page(content, folder / "report.html")

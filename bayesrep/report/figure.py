@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -147,11 +148,18 @@ def _with_key(spec: Spec, key: Sequence[tuple[str, str]], *, columns: int) -> Sp
     return {**spec, "layer": [*spec["layer"], layer], "resolve": resolve}
 
 
+def has_pictures() -> bool:
+    """Return whether the extra [pictures] is installed, which draws files."""
+    return all(map(find_spec, ("matplotlib", "vl_convert")))
+
+
 def check_format(path: Path) -> Path:
-    """Refuse, before any work, a file whose suffix names none of `FILE_SUFFIXES`."""
+    """Refuse, before any work, a file that cannot be drawn: by its suffix, or without the extra."""
     if path.suffix.lower() not in FILE_SUFFIXES:
         choices = " or ".join([", ".join(FILE_SUFFIXES[:-1]), FILE_SUFFIXES[-1]])
         raise OptionError("figure-ending-unknown", path=path, endings=choices)
+    if not has_pictures():
+        raise OptionError("pictures-not-installed")
     return path
 
 

@@ -1,20 +1,10 @@
-"""Every figure that is drawn here, and every one of the four papers: what it needs, or why not.
+"""Every figure that `bayesrep figure` draws: what it shows and what it needs.
 
 Reading it imports no numerical library, so that a list is there at once.
 """
 
-import csv
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-
-PAPER_TITLES: Mapping[str, str] = {
-    "engstrom2020": "Engstrom et al. (2020), Identifying Statistical Bias in Dataset Replication",
-    "anzaku2022": "Anzaku et al. (2022), A principled evaluation protocol (matched accuracy)",
-    "shankar2020": "Shankar et al. (2020), Evaluating Machine Accuracy on ImageNet",
-    "tsipras2020": "Tsipras et al. (2020), From ImageNet to Image Classification",
-}
 
 STUDY_NEEDS: Mapping[str, str] = {
     "study": "counts and answers of both data sets",
@@ -32,34 +22,50 @@ STUDY_NEEDS: Mapping[str, str] = {
 class FigureEntry:
     """One figure."""
 
-    name: str  # by which `bayesrep figure` draws it; empty where nothing does
-    paper: str  # a key of `PAPER_TITLES`, or empty for our own
-    number: str  # in the paper
+    name: str
     shows: str  # what is to be seen, in one line
     # Keys of `STUDY_NEEDS` and options; of "--objects|--counts" one or the other
     needs: tuple[str, ...]
-    why: str  # why it is not drawn, where it is not
 
     def lacks(self, available: Collection[str]) -> list[str]:
         """Needs of the figure that the keys of `STUDY_NEEDS` and options at hand do not meet."""
         return [need for need in self.needs if not set(need.split("|")) & set(available)]
 
 
-@cache
-def entries() -> tuple[FigureEntry, ...]:
-    """All of them: our own, then the papers' in their order."""
-    text = files("bayesrep.report").joinpath("figures.csv").read_text(encoding="utf-8")
-    return tuple(
-        FigureEntry(name, paper, number, shows, tuple(needs.split()), why)
-        for name, paper, number, shows, needs, why in list(csv.reader(text.splitlines()))[1:]
-    )
+def _of_posterior(name: str, shows: str) -> FigureEntry:
+    return FigureEntry(name, shows, ("study", "posterior"))
 
 
-def of_paper(paper: str) -> Iterator[FigureEntry]:
-    """The figures of one paper, or with "" our own."""
-    return (entry for entry in entries() if entry.paper == paper)
+_OF_PEOPLE = ("labels", "--objects|--counts")
+FIGURE_ENTRIES: tuple[FigureEntry, ...] = (
+    _of_posterior("answer", "mean gaps by method"),
+    _of_posterior("accuracies", "adjusted against reference accuracy"),
+    _of_posterior("frequencies", "selection frequencies, observed and fitted"),
+    _of_posterior("image", "what one measurement says of an image, by pool"),
+    _of_posterior("curves", "accuracy curves of classifiers"),
+    _of_posterior("checks", "posterior predictive checks"),
+    _of_posterior("ranks", "classifiers' ranks, adjusted and as measured"),
+    _of_posterior("pairs", "how much better a classifier is than its neighbours"),
+    _of_posterior("chains", "rank plots of the chains"),
+    _of_posterior("energy", "energy of the chains"),
+    FigureEntry(
+        "robustness",
+        "reference against replication accuracy with linear and probit fits",
+        ("answers",),
+    ),
+    FigureEntry("people", "what people see on the reference's images", _OF_PEOPLE),
+    FigureEntry("judged", "what people make of the classifiers' predictions", _OF_PEOPLE),
+)
 
 
 def in_words(need: str) -> str:
     """Name a figure's inputs in a list: options as they are typed."""
     return need.replace("|", " or ")
+
+
+def describe_needs(entry: FigureEntry, available: Collection[str] | None) -> str:
+    """What a figure needs or, of a study, whether it is there; for the end of a line."""
+    if available is None:
+        return f"  [{', '.join(map(in_words, entry.needs))}]" if entry.needs else ""
+    lacks = entry.lacks(available)
+    return f"  [it lacks {', '.join(map(in_words, lacks))}]" if lacks else "  [yes]"

@@ -11,7 +11,13 @@ from bayesrep.atomic import replaced_file
 from bayesrep.choices import FEW_REPLICATES
 from bayesrep.errors import OptionError
 from bayesrep.posterior.groups import Posterior
-from bayesrep.report.figure import FILE_SUFFIXES, check_format, picture_bytes, save_picture
+from bayesrep.report.figure import (
+    FILE_SUFFIXES,
+    check_format,
+    has_pictures,
+    picture_bytes,
+    save_picture,
+)
 from bayesrep.studies.representation import brief
 from bayesrep.studies.study import Study, need_study
 
@@ -159,8 +165,8 @@ class Plot:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         """Vega-Lite for Jupyter, and a picture for whatever cannot draw it."""
-        picture = picture_bytes(self.spec, "png")
-        return {VEGA_LITE_MIME: dict(self.spec), "image/png": picture, "text/plain": repr(self)}
+        picture = {"image/png": picture_bytes(self.spec, "png")} if has_pictures() else {}
+        return {VEGA_LITE_MIME: dict(self.spec), **picture, "text/plain": repr(self)}
 
 
 def _new(path: str | Path, endings: tuple[str, ...], *, force: bool) -> Path:

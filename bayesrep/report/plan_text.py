@@ -18,10 +18,6 @@ _LABEL_TEXT = templates_by_name(
 """Crowds and purchases that speak of the study's parts, and how other words say them."""
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import polars as pl
-
     from bayesrep.lab import Design, Option, Plan, Prices, Purchase, Rematched
 
 
@@ -282,36 +278,3 @@ def _held_out_sentence(rows: Sequence[Mapping[str, Any]], words: Words) -> str:
             "reference: matching left them harder."
         )
     return f"{sentence}; no clear difference to the reference is left."
-
-
-def lab_text(
-    table: "pl.DataFrame",
-    reference: float,
-    pool: float,
-    out: "Path | None",
-    words: Words = IMAGE_WORDS,
-) -> str:
-    """Tabulate the gap that matching leaves, by number of answers."""
-    cells: dict[str, Cell] = {"answers": "{answers}"}
-    if table["weight"].null_count() < len(table):
-        cells["reference's share %"] = "{weight:1p}"
-    cells |= {
-        "five bins": "{published:2p}",
-        "every count": "{fine:2p}",
-        "simulated": "{simulated:2p}",
-        "s.e.": "{error:2p}",
-        "posterior": "{posterior:2p}",
-        "measured again": "{measured_replication:1p} of {measured_reference:1p}",
-    }
-    lines = [
-        f"Mean selection frequency: reference {100 * reference:.1f} %, candidates "
-        f"{100 * pool:.1f} %. Bias left after matching, by answers per {words.image}, in points:",
-        "",
-        list_rows(table, cells),
-        "",
-        "Reference's share: of the replication's distribution, by equation 1; the rest is like the "
-        "candidates. Simulated: every count.",
-    ]
-    if out is not None:
-        lines.append(f"Written to {out}: the same with sliders")
-    return "\n".join(lines)

@@ -1,11 +1,9 @@
-"""Figures of the papers, drawn by matplotlib without a display; any figure is saved whole."""
+"""Figures drawn by matplotlib, of the extra [pictures], without a display; saved whole."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from bayesrep.atomic import replaced_file
 from bayesrep.report import methods
@@ -51,23 +49,6 @@ def panels(count: int, *, rows: int = 1) -> tuple[Any, list[Any]]:
         axes.grid(color="#e6e6e6", linewidth=0.6)
         axes.set_axisbelow(True)
     return figure, every[:count]
-
-
-def shades(count: int) -> list[str]:
-    """Colours for an ordered series, from light to dark; all stand out on white."""
-    from matplotlib.colors import LinearSegmentedColormap, to_hex
-
-    ramp = LinearSegmentedColormap.from_list("house", ["#f0b400", "#56B4E9", "#0072B2", "#00263f"])
-    return [to_hex(ramp(place)) for place in np.linspace(0, 1, count)]
-
-
-def accuracy_axes(axes: Any, reference: np.ndarray) -> None:
-    """Make axes show accuracy on the replication against ``reference`` [C], with y = x."""
-    edges = 100 * np.array([reference.min(), reference.max()])
-    edges += np.array([-0.045, 0.045]) * max(np.ptp(edges), 1.0)
-    axes.plot(edges, edges, color=Color.GREY, lw=1, ls="--", zorder=1, label="no drop")
-    axes.set(xlabel="accuracy on the reference (%)", ylabel="accuracy on the replication (%)")
-    axes.set_xlim(*edges)
 
 
 def interval_points(

@@ -8,12 +8,9 @@ number. Colours are names of the page's style variables; on paper they have colo
 import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from functools import cache
-from importlib.metadata import version
+from importlib.resources import files
 from typing import Any
 
-from bayesrep.atomic import replaced_file, user_cache
 from bayesrep.report import methods
 
 Spec = dict[str, Any]
@@ -160,19 +157,6 @@ def style_with(spec: Any, colours: Mapping[str, str]) -> Any:
     return json.loads(text.replace(BOLD_TEXT, '"fontWeight": "normal"'))
 
 
-@cache
 def bundle() -> str:
-    """Vega's JavaScript; it takes a second to put together, and is kept between commands."""
-    name = f"vega-{version('vl-convert-python')}.js"
-    try:
-        return (user_cache() / name).read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        from vl_convert import javascript_bundle
-
-        text = javascript_bundle()  # pyright: ignore[reportCallIssue]
-    with suppress(OSError):
-        path = user_cache() / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replaced_file(path) as partial:
-            partial.write_text(text, encoding="utf-8")
-    return text
+    """Vega's JavaScript."""
+    return files("bayesrep.report").joinpath("assets", "vega.js").read_text(encoding="utf-8")

@@ -36,7 +36,7 @@ results = {{
     "check": run("check", "study"),
     "estimate": run("estimate", "study", "--methods", "naive,em-spline", "--json"),
     "fit": run("summarize", "study", out + "/fit.nc", "--json") if fit[0] == 0 else fit,
-    "figure": run_apart("figure", "paper-4", "study", "--out", out + "/figure.png"),
+    "figure": run_apart("figure", "robustness", "study", "--out", out + "/figure.png"),
     "predict": run("predict", "--images", "v1=images", "--study", out + "/made",
                    "--weights", "weights", "--classifiers", "test_resnet", "--device", "cpu",
                    "--no-progress", "--json"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta, betabinom
 
-from bayesrep.report.paper import figure3
+from experiments.papers import figure3
 
 
 @pytest.mark.parametrize("annotators", [1, 5, 40])

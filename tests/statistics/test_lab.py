@@ -7,9 +7,9 @@ from populations import EASY, HARD, drawn, study_of
 
 from bayesrep import simulate_study
 from bayesrep.estimators.annotators import compare_annotators, extrapolate
-from bayesrep.lab import explore, rematch
+from bayesrep.lab import rematch
 from bayesrep.lab.matching import fitted_mixtures
-from bayesrep.lab.pipeline import simulate_matching
+from experiments.papers.lab import explore, simulate_matching
 
 
 @pytest.mark.parametrize("careless", [0.0, 0.3])

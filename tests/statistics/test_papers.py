@@ -8,6 +8,7 @@ from bayesrep import simulate_study
 from bayesrep.estimators.finite_sample import mean_frequencies
 from bayesrep.protocols import read_people
 from bayesrep.studies.predictions import Predictions
+from experiments.papers.tsipras2020.labels import draw_annotators
 
 CLASSES = tuple("abcdef")
 
@@ -38,7 +39,7 @@ def test_fewer_annotators_leave_frequencies_right_in_the_mean(tmp_path):
     columns = ["dataset", "image", "label", "selected", "shown"]
     pl.DataFrame(counts, columns, orient="row").write_csv(tmp_path / "counts.csv")
     people = read_people(data, counts=tmp_path / "counts.csv")
-    drawn = [people.with_annotators(3, seed=seed) for seed in range(200)]
+    drawn = [draw_annotators(people, 3, seed=seed) for seed in range(200)]
     values = np.array([each.frequency.values for each in drawn])
     # 160 labels' means of 200 draws each: the largest of so many is within 5 standard errors.
     error = np.sqrt(people.frequency.values * (1 - people.frequency.values) / 3 * (6 / 8) / 200)

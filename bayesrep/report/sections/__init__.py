@@ -12,7 +12,7 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.progress import progress_bar
 from bayesrep.protocols.people import People
-from bayesrep.report.gallery import Pictures
+from bayesrep.report.pictures import Pictures
 from bayesrep.report.sections.accuracies import Accuracies
 from bayesrep.report.sections.answer import Answer, Opening
 from bayesrep.report.sections.bias import Bias

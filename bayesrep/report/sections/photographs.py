@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, plain_text
-from bayesrep.report.gallery import by_frequency
+from bayesrep.report.pictures import by_frequency
 from bayesrep.report.sections.section import Block, Section, Source, Thumbnail
 
 JPEG_QUALITY = 80  # of JPEG

@@ -19,7 +19,7 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.protocols.people import People
 from bayesrep.report.figure import Figure
-from bayesrep.report.gallery import Pictures
+from bayesrep.report.pictures import Pictures
 from bayesrep.report.vega import Spec
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import Study
