@@ -200,7 +200,7 @@ def test_completion_in_bash(capsys):
     assert set(list_methods()) == set(complete(script, "bayesrep", "fit", "s", "--method", ""))
     assert complete(script, "bayesrep", "fit", "s", "--checkp") == ["--checkpoint"]
     assert set(complete(script, "bayesrep", "import", "")) >= {"tables", "evals"}
-    assert complete(script, "bayesrep", "figure", "paper-12") == ["paper-12"]
+    assert complete(script, "bayesrep", "figure", "robust") == ["robustness"]
     assert complete(script, "bayesrep", "pap") == ["papers"]
     assert complete(script, "bayesrep", "collect", "plan", "--pil") == ["--pilot"]
     assert complete(script, "bayesrep", "papers", "--h") == ["--help"]

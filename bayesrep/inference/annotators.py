@@ -31,7 +31,7 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 from bayesrep.inference.arrowhead import Whitening, whitening
-from bayesrep.inference.cells import Parts
+from bayesrep.inference.cells import Parts, evaluate
 from bayesrep.inference.density import Draws, Position
 from bayesrep.inference.mode import around_mode, find_mode, log_mass
 from bayesrep.inference.problem import Problem, Programs, programs
@@ -192,16 +192,20 @@ def _assign(
     return level[same.ravel()]
 
 
-def spread_of_crowds(problem: Problem, tools: Programs | None, position: Position) -> float:
+def spread_of_crowds(
+    problem: Problem, tools: Programs, data: Data, varied: Programs | None, position: Position
+) -> float:
     """Compute the sd of the mean adjusted accuracy, were there two crowds of a hundred people."""
     hundred = replace(problem.statistics, people=N_PEOPLE).leniency_scale
-    means = list[float]()
+    modes = list[Position]()
     for value in (hundred, -hundred):
         settings = {"dependence": _least_dependence(problem), "leniency": value}
-        tools, place, level = find_level(problem, tools, position, **settings)
-        values = tools.quantities({name: leaf[None] for name, leaf in place.items()}, level.data)
-        means.append(float(np.mean(values["adjusted_accuracy"])))
-    return abs(means[0] - means[1]) / 2
+        varied, mode, _ = find_level(problem, varied, position, **settings)
+        modes.append(mode)
+    both = {name: np.stack([mode[name] for mode in modes])[None] for name in modes[0]}
+    # Adjusted accuracies depend on the parameters alone, so that any data do.
+    accuracy = evaluate(both, [(tools, data, np.arange(2))])["adjusted_accuracy"]
+    return float(abs(np.diff(accuracy.mean(axis=2))).item()) / 2
 
 
 class AnnotatorDraws(NamedTuple):
@@ -237,7 +241,7 @@ def integrate_annotators(
         grids.append(grid)
     crowd_sd = None
     if mode is not None and _knows_nothing_of_people(problem):
-        crowd_sd = spread_of_crowds(problem, varied_tools, mode)
+        crowd_sd = spread_of_crowds(problem, tools, data, varied_tools, mode)
     grids = [grid for grid in grids if len(grid.levels) == 1 or _differ(grid)]
     random = np.random.default_rng([seed, 6])
     chosen = [_assign(random, flat["shared"], grid.probability) for grid in grids]
