@@ -8,13 +8,13 @@ of 0.31 (`docs/crowd.md`), wherever the frequencies lay.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from bayesrep.errors import Violation
-from bayesrep.types import Float
+from bayesrep.types import Float, Ints
 
 PROVENANCE_ENTRY = "people"
 """The entry of a study's provenance that says who answered."""
@@ -34,12 +34,18 @@ def people_of(provenance: Mapping[str, Any]) -> Annotators:
 
 def add_people(provenance: Mapping[str, Any], people: Annotators) -> dict[str, Any]:
     """Add to a provenance who answered, where that is said."""
-    return {**provenance, **({} if people is None else {PROVENANCE_ENTRY: people})}
+    if people is None:
+        return dict(provenance)
+    plain = people.item() if isinstance(people, np.generic) else people  # a count of NumPy's
+    return {**provenance, PROVENANCE_ENTRY: plain}
 
 
-def people_violations(where: str, provenance: Mapping[str, Any], shown: int) -> Iterator[Violation]:
+def people_violations(
+    where: str, provenance: Mapping[str, Any], counts: Iterable[Ints]
+) -> Iterator[Violation]:
     """Find people who are neither "same" nor a number, or fewer than an image's annotators."""
     people = provenance.get(PROVENANCE_ENTRY)
+    shown = max((int(each.max(initial=0)) for each in counts), default=0)
     if isinstance(people, int) and not isinstance(people, bool) and people >= 1:
         if people < shown:
             facts = {"people": people, "shown": shown}
