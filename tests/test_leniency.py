@@ -13,7 +13,7 @@ from scipy import integrate, stats
 
 import bayesrep
 from bayesrep.checks.crowd import judge_people
-from bayesrep.errors import OptionError, PosteriorError, StudyError
+from bayesrep.errors import OptionError, PosteriorError, StudyError, TableWarning
 from bayesrep.inference import annotators
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.binomial import log_binomial
@@ -172,6 +172,14 @@ def test_refused_people_are_not_written(tmp_path):
         with refused(StudyError, "people-fewer-than-annotators", {"people": 3}):
             replace(part, provenance={"people": 3}).write(tmp_path / "study")
     assert not (tmp_path / "study").exists()
+
+
+def test_people_beside_answers_by_worker_are_said_not_to_count(recwarn):
+    leniency.warn_of_people(_of_people(40).datasets, 40)
+    leniency.warn_of_people(zoo.study("workers").datasets, None)
+    assert not recwarn
+    with pytest.warns(TableWarning, match="40"):
+        leniency.warn_of_people(zoo.study("workers").datasets, 40)
 
 
 def test_people_may_be_counted_by_numpy():

@@ -8,12 +8,15 @@ of 0.31 (`docs/crowd.md`), wherever the frequencies lay.
 """
 
 import math
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from bayesrep.errors import Violation
+from bayesrep.errors import TableWarning, Violation
+from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import Float, Ints
 
 PROVENANCE_ENTRY = "people"
@@ -38,6 +41,14 @@ def add_people(provenance: Mapping[str, Any], people: Annotators) -> dict[str, A
         return dict(provenance)
     plain = people.item() if isinstance(people, np.generic) else people  # a count of NumPy's
     return {**provenance, PROVENANCE_ENTRY: plain}
+
+
+def warn_of_people(datasets: Mapping[str, AnnotatedSet], people: Annotators) -> None:
+    """Warn where answers by worker say who answered, so that what is stated is not used."""
+    both = [data for role, data in datasets.items() if role in REQUIRED_ROLES]
+    if people is not None and both and all(data.answers is not None for data in both):
+        text = f"people, {people!r}, is not used: the answers by worker say who answered"
+        warnings.warn(TableWarning(text), stacklevel=3)
 
 
 def people_violations(
