@@ -106,8 +106,8 @@ def _plain_value(value: Any) -> Any:
     """A fact that can be kept, compared and sent to another process."""
     if isinstance(value, str | int | float | None):
         return value
-    scalar: Any = value if isinstance(value, Number) else None  # one of NumPy's
-    return str(value) if scalar is None else scalar.item()
+    scalar: Any = value if isinstance(value, Number) else None
+    return scalar.item() if hasattr(scalar, "item") else str(value)  # one of NumPy's
 
 
 class BayesrepError(Exception):

@@ -1,6 +1,7 @@
 """What is said of a drop is what the intervals say, in every case."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -229,6 +230,14 @@ def test_a_drop_the_other_way_round_asks_about_the_roles():
     )
     assert "--reference" in describe_study(swapped)
     assert "--reference" not in describe_study(study)
+
+
+def test_candidates_without_predictions_are_not_called_wrong():
+    study = zoo.study("tiny")
+    answers = np.zeros((len(study.replication.images), 0), dtype=bool)
+    pool = replace(study.replication, name="pool", correct=answers)
+    sets = {**study.datasets, "candidates": pool}
+    assert "ever right" not in describe_study(replace(study, datasets=sets))
 
 
 @pytest.mark.filterwarnings("ignore::bayesrep.errors.InterpolationWarning")

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -12,12 +13,13 @@ from scipy import integrate, stats
 
 import bayesrep
 from bayesrep.checks.crowd import judge_people
-from bayesrep.errors import OptionError, PosteriorError, StudyError
+from bayesrep.errors import OptionError, PosteriorError, StudyError, TableWarning
 from bayesrep.inference import annotators
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.binomial import log_binomial
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.studies import leniency
+from bayesrep.studies.draft import StudyContents
 from bayesrep.studies.statistics import SufficientStatistics
 
 
@@ -149,9 +151,11 @@ def test_a_posterior_of_other_people_is_refused(two_crowds):
     study, posterior = two_crowds
     with refused(PosteriorError, "posterior-of-other-people", {"people": 10}):
         bayesrep.summarize(replace(study, provenance={"people": 10}), posterior)
+    with refused(PosteriorError, "posterior-of-other-people", {"people": "nothing"}):
+        bayesrep.summarize(replace(study, provenance={}), posterior)
 
 
-@pytest.mark.parametrize("people", [0, -3, 2.5, True, "some", "Same", ["same"]])
+@pytest.mark.parametrize("people", [0, -3, 2.5, True, "some", "Same", ["same"], Decimal(50)])
 def test_people_are_the_same_or_a_number(people):
     with refused(StudyError, "people-not-same-or-number"):
         _of_people(people)
@@ -160,6 +164,45 @@ def test_people_are_the_same_or_a_number(people):
 def test_people_are_no_fewer_than_the_annotators_of_an_image():
     with refused(StudyError, "people-fewer-than-annotators", {"people": 3}):
         _of_people(3)
+
+
+def test_refused_people_are_not_written(tmp_path):
+    contents = StudyContents.from_study(_of_people(40))
+    for part in (contents, replace(contents, classifiers=())):
+        with refused(StudyError, "people-fewer-than-annotators", {"people": 3}):
+            replace(part, provenance={"people": 3}).write(tmp_path / "study")
+    assert not (tmp_path / "study").exists()
+
+
+def test_people_beside_answers_by_worker_are_said_not_to_count(recwarn):
+    leniency.warn_of_people(_of_people(40).datasets, 40)
+    leniency.warn_of_people(zoo.study("workers").datasets, None)
+    assert not recwarn
+    with pytest.warns(TableWarning, match="40"):
+        leniency.warn_of_people(zoo.study("workers").datasets, 40)
+
+
+def test_people_may_be_counted_by_numpy():
+    assert type(_of_people(np.int64(40)).people) is int
+
+
+def test_shards_agree_on_who_answered():
+    one, other = (SufficientStatistics.of(_of_people(people)) for people in (40, None))
+    assert (one + one).people == 40
+    with refused(StudyError, "shards-people-differ"):
+        _ = one + other
+
+
+def test_workers_of_one_data_set_do_not_say_who_answered_about_the_other():
+    of_workers = zoo.study("workers")
+    counts = replace(of_workers.replication, answers=None)
+    sets = {**of_workers.datasets, "replication": counts}
+    study = replace(of_workers, datasets=sets, provenance={})
+    found = bayesrep.diagnose(bayesrep.fit(study, method="laplace", progress=False), study)
+    trust = dict(found.checks.select("check", "trust").iter_rows())
+    assert trust["annotators of the two data sets"] == "with care"
+    assert "workers who answered many images" in trust
+    assert "equally strict" in found.assumption
 
 
 @pytest.mark.parametrize(

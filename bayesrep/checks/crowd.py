@@ -7,6 +7,7 @@ from bayesrep.numerics.estimands import Z_975
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.studies.leniency import SAME_CROWD
 from bayesrep.studies.study import Study
+from bayesrep.studies.validation import REQUIRED_ROLES
 
 MIN_SD_RATIO = 1.1
 """Smallest reported ratio of the mean adjusted accuracy's sd, with workers over without."""
@@ -20,35 +21,43 @@ def judge_crowd(fitted: Fitted) -> list[Finding]:
     """
     if not isinstance(fitted.study, Study):
         return []
+    of_people = [judge_people(fitted)] if lacks_workers(fitted.study) else []
     if all(data.answers is None for data in fitted.study.datasets.values()):
-        return [judge_people(fitted)]
+        return of_people
     from bayesrep.answers.crowd import describe_crowd  # sparse matrices take long to import
 
     check, criterion = "workers who answered many images", f"< {MIN_SD_RATIO:g} times"
     sentence, words = describe_crowd(fitted.study).sentence, fitted.words
     if not fitted.knows_workers:
         text = f"{sentence} This model's intervals do not allow for it; the joint model's do."
-        return [Finding(check, "not allowed for", criterion, "with care", text)]
+        return [*of_people, Finding(check, "not allowed for", criterion, "with care", text)]
     with_workers, without = (
         float(np.std(draws.mean(axis=-1)))
         for draws in (fitted.draws_over_crowds, fitted.adjusted_draws)
     )
     ratio = with_workers / max(without, 1e-300)
     if ratio < MIN_SD_RATIO:
-        return [Finding(check, f"{ratio:.2f} times", criterion)]
+        return [*of_people, Finding(check, f"{ratio:.2f} times", criterion)]
     text = (
         f"{sentence} The interval of the mean gap is {ratio:.1f} times as wide for it in what "
         f"summarize says, and more {words.images} would not narrow it: more {words.workers} would, "
         "or the same ones for both data sets."
     )
-    return [Finding(check, f"{ratio:.2f} times", criterion, "yes", text)]
+    return [*of_people, Finding(check, f"{ratio:.2f} times", criterion, "yes", text)]
+
+
+def lacks_workers(study: Study) -> bool:
+    """Return whether answers of the reference or the replication are not by worker."""
+    return any(study.datasets[role].answers is None for role in REQUIRED_ROLES)
 
 
 def assumed_of_crowds(fitted: Fitted) -> str:
     """State the assumption on crowds, as a clause; empty where it is known who answered."""
     given = fitted.record.recorded_options.get("leniency")
-    is_known = fitted.knows_workers or fitted.statistics.people is not None
-    if not isinstance(fitted.study, Study) or (is_known and given is None):
+    if not isinstance(fitted.study, Study):
+        return ""
+    is_known = fitted.statistics.people is not None or not lacks_workers(fitted.study)
+    if is_known and given is None:
         return ""
     if not given:
         return "both crowds were equally strict"

@@ -83,12 +83,12 @@ def _judge_assumptions(
     study: "bayesrep.Study", fitted: "Fitted", dependence: "pl.DataFrame | None"
 ) -> list[str]:
     """Say what each assumption would do were it wrong."""
-    from bayesrep.checks.crowd import judge_people
+    from bayesrep.checks.crowd import judge_people, lacks_workers
     from bayesrep.checks.dependence import judge_dependence
 
+    notes = [judge_dependence(fitted.posterior, dependence, fitted.words).sentence]
     if fitted.knows_workers:
-        crowd = f"{bayesrep.describe_crowd(study).sentence} The intervals above allow for it."
-    else:
-        crowd = judge_people(fitted).sentence
-    of_answers = judge_dependence(fitted.posterior, dependence, fitted.words).sentence
-    return [note for note in (of_answers, crowd) if note]
+        notes += [f"{bayesrep.describe_crowd(study).sentence} The intervals above allow for it."]
+    if lacks_workers(study):
+        notes += [judge_people(fitted).sentence]
+    return [note for note in notes if note]

@@ -81,7 +81,8 @@ class Fitted:
         vars(self).pop("group")  # cached in the previous order
         known = float(attributes.get("leniency_scale", 0.0))
         if known != self.statistics.leniency_scale:
-            raise PosteriorError("posterior-of-other-people", people=self.statistics.people)
+            said = self.statistics.people or "nothing"
+            raise PosteriorError("posterior-of-other-people", people=said)
 
     def __repr__(self) -> str:
         record, sizes = self.record, self.group.sizes

@@ -43,7 +43,9 @@ def describe_study(study: Study) -> str:
                 "the roles are swapped (--reference, --replication)"
             )
         wrong = [
-            plain_text(data.name) for data in study.datasets.values() if not data.correct.any()
+            plain_text(data.name)
+            for data in study.datasets.values()
+            if data.correct.size and not data.correct.any()
         ]
         if wrong:
             lines.append(

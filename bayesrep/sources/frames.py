@@ -18,7 +18,7 @@ from bayesrep.files.text_table import leave_out_index
 from bayesrep.sources import tables
 from bayesrep.sources.tables.recognise import KNOWN_COLUMNS
 from bayesrep.studies.input_arrays import align_rows
-from bayesrep.studies.leniency import Annotators, add_people
+from bayesrep.studies.leniency import Annotators, add_people, warn_of_people
 from bayesrep.studies.study import Study
 
 
@@ -98,6 +98,7 @@ def read_frames(
         further=further,
         name=name,
     )
+    warn_of_people(study.datasets, people)
     return replace(study, provenance=add_people(study.provenance, people))
 
 

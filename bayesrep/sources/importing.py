@@ -11,7 +11,7 @@ from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.sources import READERS
 from bayesrep.sources.tables.recognise import CANDIDATES_ROLE
 from bayesrep.studies.draft import StudyContents
-from bayesrep.studies.leniency import Annotators, add_people
+from bayesrep.studies.leniency import Annotators, add_people, warn_of_people
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.studies.validation import REQUIRED_ROLES
@@ -61,6 +61,7 @@ def import_files(
     if words is not None:
         contents = replace(contents, provenance={**contents.provenance, PROVENANCE_ENTRY: words})
     contents = replace(contents, provenance=add_people(contents.provenance, people))
+    warn_of_people(contents.datasets, people)
     contents.write(out, force=force)
     if waited and contents.lacks("predictions"):
         # Answers on more images than are counted are no study yet: predict drops them.

@@ -15,11 +15,13 @@ from bayesrep.studies import validation
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.answers import read_predictions
 from bayesrep.studies.attempts import Attempts
+from bayesrep.studies.leniency import people_violations
 from bayesrep.studies.manifest import JSON, Manifest, Truth, selections_of
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.reading import read_study
 from bayesrep.studies.study import Study
 from bayesrep.studies.study_folder import StudyFolder
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.studies.writing import add_counts, write_folder
 
 Need: TypeAlias = Literal["counts", "predictions"]
@@ -134,10 +136,13 @@ class StudyContents:
             As `Study.write`.
         """
         datasets = list(self.datasets.values())
+        shown = [data.shown for role, data in self.datasets.items() if role in REQUIRED_ROLES]
+        where = f"study {self.name or 'study'!r}"
+        validation.raise_first(people_violations(where, self.provenance, shown))
         roles: dict[str, str] = {role: data.name for role, data in self.datasets.items()}
-        if not datasets and len(self.answers) == len(validation.REQUIRED_ROLES):
+        if not datasets and len(self.answers) == len(REQUIRED_ROLES):
             named = (each.dataset for each in self.answers)
-            roles |= zip(validation.REQUIRED_ROLES, named, strict=True)
+            roles |= zip(REQUIRED_ROLES, named, strict=True)
         manifest = Manifest(
             self.name or "study",
             roles,

@@ -8,13 +8,16 @@ of 0.31 (`docs/crowd.md`), wherever the frequencies lay.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from bayesrep.errors import Violation
-from bayesrep.types import Float
+from bayesrep.errors import TableWarning, Violation
+from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.validation import REQUIRED_ROLES
+from bayesrep.types import Float, Ints
 
 PROVENANCE_ENTRY = "people"
 """The entry of a study's provenance that says who answered."""
@@ -34,12 +37,26 @@ def people_of(provenance: Mapping[str, Any]) -> Annotators:
 
 def add_people(provenance: Mapping[str, Any], people: Annotators) -> dict[str, Any]:
     """Add to a provenance who answered, where that is said."""
-    return {**provenance, **({} if people is None else {PROVENANCE_ENTRY: people})}
+    if people is None:
+        return dict(provenance)
+    plain = people.item() if isinstance(people, np.generic) else people  # a count of NumPy's
+    return {**provenance, PROVENANCE_ENTRY: plain}
 
 
-def people_violations(where: str, provenance: Mapping[str, Any], shown: int) -> Iterator[Violation]:
+def warn_of_people(datasets: Mapping[str, AnnotatedSet], people: Annotators) -> None:
+    """Warn where answers by worker say who answered, so that what is stated is not used."""
+    both = [data for role, data in datasets.items() if role in REQUIRED_ROLES]
+    if people is not None and both and all(data.answers is not None for data in both):
+        text = f"people, {people!r}, is not used: the answers by worker say who answered"
+        warnings.warn(TableWarning(text), stacklevel=3)
+
+
+def people_violations(
+    where: str, provenance: Mapping[str, Any], counts: Iterable[Ints]
+) -> Iterator[Violation]:
     """Find people who are neither "same" nor a number, or fewer than an image's annotators."""
     people = provenance.get(PROVENANCE_ENTRY)
+    shown = max((int(each.max(initial=0)) for each in counts), default=0)
     if isinstance(people, int) and not isinstance(people, bool) and people >= 1:
         if people < shown:
             facts = {"people": people, "shown": shown}

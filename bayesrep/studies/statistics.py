@@ -228,6 +228,9 @@ class SufficientStatistics(Compared):
             raise StudyError(
                 "shards-roles-differ", roles=sorted(self.cells), other_roles=sorted(other.cells)
             )
+        if self.people != other.people:
+            facts = {"people": self.people, "other_people": other.people}
+            raise StudyError("shards-people-differ", **facts)
         cells = {role: _merge(mine, other.cells[role]) for role, mine in self.cells.items()}
         return SufficientStatistics(self.classifiers, cells, self.words, self.people)
 

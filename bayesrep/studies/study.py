@@ -128,8 +128,7 @@ class Study(Compared):
             )
         if self.truth is not None:
             yield from _truth_violations(where, self.truth, len(self.classifiers))
-        shown = max(int(data.shown.max(initial=0)) for data in (one, other))
-        yield from people_violations(where, self.provenance, shown)
+        yield from people_violations(where, self.provenance, (one.shown, other.shown))
         try:
             json.dumps(self.provenance, allow_nan=False)
         except (TypeError, ValueError) as error:
