@@ -2,6 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from bayesrep.commands.options import TABLE_OPTIONS, add_roles, table_options
 from bayesrep.commands.output import LeftOut, emit, finding
 from bayesrep.errors import OptionError, StudyError, plain_text
 from bayesrep.files.given_files import split_name
+from bayesrep.studies.leniency import add_people
 from bayesrep.studies.vocabulary import named_words, words_of
 
 if TYPE_CHECKING:
@@ -52,17 +54,20 @@ def _check_files(arguments: Namespace) -> int:
     from bayesrep.report.study_text import describe_study
     from bayesrep.sources.tables import check_tables
 
-    tables, problems = check_tables(arguments.paths, **table_options(arguments))
+    options = table_options(arguments)
+    people = options.pop("people", None)
+    tables, problems = check_tables(arguments.paths, **options)
     facts = {"files": [str(path) for path in arguments.paths], "broken": problems}
     if tables is None:
         return _report_violations(arguments, problems, facts, "the tables")
+    tables = replace(tables, provenance=add_people(tables.provenance, people))
     counts_alone = tables.lacks("predictions")
     description = _describe_counts(tables) if counts_alone else describe_study(tables.study())
     named: list[str] = []
     for each in TABLE_OPTIONS:
         given = getattr(arguments, each)
         for text in given if isinstance(given, list) else [given]:
-            named += [] if text is None else [f"--{each}", text]
+            named += [] if text is None else [f"--{each}", str(text)]
     then = ("import", "tables") if counts_alone else ("run",)
     following = process.command(*then, *arguments.paths, *named, "--out", "FOLDER")
     text = f"{description}\nNo rule is broken.\nNext: {following}"

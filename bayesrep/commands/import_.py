@@ -258,7 +258,8 @@ def _given_options(arguments: Namespace) -> dict[str, Any]:
     options: dict[str, Any] = {name: getattr(arguments, name) for name in names}
     options["group"] = dict(arguments.group) if arguments.group else None
     given = {name: value for name, value in options.items() if value is not None}
-    return given | table_options(arguments)
+    given |= table_options(arguments)
+    return {name: value for name, value in given.items() if name != "people"}  # of no reader
 
 
 def _describe_imported(contents: "StudyContents", out: Path) -> tuple[list[str], str | None]:

@@ -19,7 +19,7 @@ from bayesrep.choices import AccuracyInterval, Role
 from bayesrep.commands.output import new_table, say
 from bayesrep.errors import OptionError, StudyError, reason
 
-TABLE_OPTIONS = ("reference", "replication", "candidates", "further", "rename")
+TABLE_OPTIONS = ("reference", "replication", "candidates", "further", "rename", "people")
 ROLE_NAMES: tuple[Role, ...] = get_args(Role)
 
 
@@ -162,14 +162,14 @@ def by_name(option: str, pairs: list[str] | None) -> dict[str, str] | None:
 
 
 def add_roles(parser: ArgumentParser) -> None:
-    """Add what tables call the data sets, and columns."""
+    """Add what tables call the data sets, and columns, and who answered."""
     for role in TABLE_OPTIONS[:3]:
         parser.add_argument(f"--{role}", metavar="NAME", help=f"what the tables call the {role}")
-    add_shared(parser, "--further", "--rename")
+    add_shared(parser, "--further", "--rename", "--people")
 
 
 def table_options(arguments: Namespace) -> dict[str, Any]:
-    """What tables call the data sets, and columns, as far as it is given."""
+    """What tables call the data sets and columns, and who answered, as far as it is given."""
     given = {name: getattr(arguments, name) for name in TABLE_OPTIONS}
     pairs = {name: by_name(f"--{name}", given[name]) for name in ("further", "rename")}
     return {name: value for name, value in (given | pairs).items() if value is not None}

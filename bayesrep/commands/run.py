@@ -80,7 +80,6 @@ def add(parser: ArgumentParser) -> None:
         "NAME=FILE is one whose rows are all of that data set",
     )
     add_roles(parser)
-    add_shared(parser, "--people")
     option("--out", type=Path, required=True, metavar="FOLDER", help="of everything that is made")
     option(
         "--method",
@@ -124,7 +123,7 @@ def describe_kept(arguments: Namespace) -> str:
 
 def _describe_request(arguments: Namespace) -> dict[str, Any]:
     """Identify a request: everything it makes depends on the tables' contents and the options."""
-    names = (*TABLE_OPTIONS, "people", "method", "bootstrap", "seed")
+    names = (*TABLE_OPTIONS, "method", "bootstrap", "seed")
     options = {name: getattr(arguments, name) for name in names}
     contents: dict[str, str] = {}
     for given in arguments.files:
@@ -317,7 +316,6 @@ class _Work:
                 self.out / "study",
                 force=True,
                 name=self.out.resolve().name,
-                people=self.arguments.people,
                 **table_options(self.arguments),
             )
         if imported.lacks("predictions"):
