@@ -47,25 +47,12 @@ CHECK_NAME = "images alike at the same frequency"
 
 @dataclass(frozen=True)
 class ClassShift:
-    """Difference in classes between data sets among images selected equally often.
+    """Difference in classes between data sets among images selected equally often."""
 
-    Attributes
-    ----------
-    column
-        "label", or the column of groups.
-    classes
-        Number of classes compared, the rare ones pooled as one.
-    p
-        P-value of the test that the two data sets do not differ in it.
-    shift
-        Change of the mean adjusted accuracy, as a fraction, if the replication had the reference's
-        classes at every frequency.
-    """
-
-    column: str
-    classes: int
-    p: float
-    shift: float
+    column: str  # "label", or the column of groups
+    classes: int  # number of classes compared, the rare ones pooled as one
+    p: float  # of the test that the two data sets do not differ in it
+    shift: float  # of the mean adjusted accuracy, had the replication the reference's classes
 
 
 def class_shifts(study: Study) -> list[ClassShift]:

@@ -33,27 +33,13 @@ LEGEND = (
 
 @dataclass(frozen=True)
 class Finding:
-    """Outcome of one check.
+    """Outcome of one check."""
 
-    Attributes
-    ----------
-    check
-        Name of the check.
-    value
-        The result as text; "missing" if the posterior lacks what the check needs.
-    wanted
-        The criterion that the value should meet.
-    trust
-        Consequence for the use of the adjusted accuracies.
-    sentence
-        The result, its effect and a remedy; empty if all is fine.
-    """
-
-    check: str
-    value: str
-    wanted: str
-    trust: Trust = "yes"
-    sentence: str = ""
+    check: str  # its name
+    value: str  # the result; "missing" if the posterior lacks what the check needs
+    wanted: str  # the criterion that the value should meet
+    trust: Trust = "yes"  # consequence for the use of the adjusted accuracies
+    sentence: str = ""  # the result, its effect and a remedy; empty if all is fine
 
 
 def missing_finding(check: str, needed: str) -> Finding:

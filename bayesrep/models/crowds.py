@@ -21,27 +21,13 @@ MEAN_BINS, SD_BINS = 60, 6
 
 
 class ImageClusters(NamedTuple):
-    """Clusters of one data set's images with the same answers, or nearly.
+    """Clusters of one data set's images with the same answers, or nearly."""
 
-    Attributes
-    ----------
-    answered : [M, V]
-        Numbers of a cluster's images that each known worker answered.
-    log_given : [M, node]
-        log P(answers | s) at the nodes of `bayesrep.numerics.logit_quadrature`.
-    images : [M]
-        Numbers of images.
-    selected : [M]
-        Numbers of known workers' answers that selected one of them.
-    correct : [M, C]
-        Numbers of images that each classifier gets right.
-    """
-
-    log_given: Float[np.ndarray, "cluster node"]
-    answered: Int[np.ndarray, "cluster known"]
-    selected: Int[np.ndarray, "cluster"]
-    images: Int[np.ndarray, "cluster"]
-    correct: Int[np.ndarray, "cluster classifier"]
+    log_given: Float[np.ndarray, "cluster node"]  # log P(answers | s) at the nodes
+    answered: Int[np.ndarray, "cluster known"]  # images that each known worker answered
+    selected: Int[np.ndarray, "cluster"]  # known workers' answers that were yes
+    images: Int[np.ndarray, "cluster"]  # their number
+    correct: Int[np.ndarray, "cluster classifier"]  # images that each is right on
 
 
 @lru_cache(maxsize=2)

@@ -117,47 +117,21 @@ def draw_indices(thinned: Group, group: Group) -> Int[np.ndarray, "stored"]:
 class FitRecord:
     """Model, options and sampler of a fit, from the attributes of its posterior.
 
-    Attributes
-    ----------
-    name, recorded_options
-        Name of the model, and its options as recorded. `model` and `options` are the model itself
-        and the parsed options; using these imports JAX.
-    shared
-        Names of the global sites, which all classifiers share.
-    has_binomial_answers
-        True if right answers were binomial in the fit: what reads them needs neither model nor JAX.
-    roles
-        Roles of the data sets in the model.
-    grouping
-        The study's column that divides the images into groups, or None.
-    method
-        Sampling method, a name that `bayesrep.fit` takes.
-    cut
-        True if the mixtures were fitted to the annotations alone (cut feedback).
-    thinning
-        Transitions of a chain from one kept draw to the next.
-    max_tree_depth
-        Maximum number of doublings of a NUTS trajectory.
-    weight
-        Power w of each classifier's likelihood for the global parameters; 1 if not recorded.
-    selections
-        The rules by which the counts at hand selected a data set's images, by role.
-    words
-        Words of the study.
+    `model` and `options` are the model itself and its parsed options; using these imports JAX.
     """
 
-    name: str
-    recorded_options: Mapping[str, Any]
-    shared: tuple[str, ...]
-    has_binomial_answers: bool
-    roles: tuple[str, ...]
-    grouping: str | None
-    method: str
-    cut: bool
-    thinning: int
-    max_tree_depth: int
-    weight: float
-    selections: Mapping[str, Selection]
+    name: str  # of the model
+    recorded_options: Mapping[str, Any]  # as its attributes have them
+    shared: tuple[str, ...]  # names of the global sites
+    has_binomial_answers: bool  # right answers, for readers without model and JAX
+    roles: tuple[str, ...]  # data sets in the model
+    grouping: str | None  # the study's column that divides images into groups
+    method: str  # a name that `bayesrep.fit` takes
+    cut: bool  # mixtures are of the annotations alone (cut feedback)
+    thinning: int  # transitions of a chain from one kept draw to the next
+    max_tree_depth: int  # most doublings of a NUTS trajectory
+    weight: float  # w of each classifier's likelihood for the global parameters; 1 if not recorded
+    selections: Mapping[str, Selection]  # rules by which the counts at hand selected images
     words: Words
 
     @property

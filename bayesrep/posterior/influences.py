@@ -52,23 +52,12 @@ def center_draws(draws: NDArray[np.floating]) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Influences:
-    """Influences of right answers on posterior means of the adjusted accuracies.
+    """Influences of right answers on posterior means of the adjusted accuracies."""
 
-    Attributes
-    ----------
-    deviations
-        Centred draws of the adjusted accuracies, in blocks of S.
-    basis, coefs
-        An orthonormal basis of the draws of the global parameters, and its products with
-        `deviations`.
-    weight
-        Power w of each classifier's likelihood for the global parameters.
-    """
-
-    deviations: Float[np.ndarray, "block draw classifier"]
-    basis: Float[np.ndarray, "block draw coordinate"]
-    coefs: Float[np.ndarray, "block coordinate classifier"]
-    weight: float
+    deviations: Float[np.ndarray, "block draw classifier"]  # of the draws
+    basis: Float[np.ndarray, "block draw coordinate"]  # of the global parameters
+    coefs: Float[np.ndarray, "block coordinate classifier"]  # basis' deviations
+    weight: float  # w of each classifier's likelihood for the global parameters
 
     @classmethod
     def from_draws(

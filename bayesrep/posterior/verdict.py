@@ -32,38 +32,20 @@ CONVERGED_TEXT = "The chains agree: {}, effective sizes and divergences are fine
 
 @dataclass(frozen=True)
 class Verdict:
-    """Outcome of the convergence checks.
+    """Outcome of the convergence checks."""
 
-    Attributes
-    ----------
-    converged
-        True when no check failed.
-    sentence
-        The checks that failed and a remedy, or that none did.
-    """
-
-    converged: bool
-    sentence: str
+    converged: bool  # no check failed
+    sentence: str  # the checks that failed and a remedy, or that none did
 
 
 @dataclass(frozen=True, eq=False)
 class Diagnostics:
-    """R-hat, bulk and tail ESS of every variable of the posterior.
-
-    Attributes
-    ----------
-    rhat, ess_bulk, ess_tail
-        By the variables' names.
-    nested
-        True if R-hat is nested: it compares superchains, groups of chains with one start.
-    names
-        Coordinates of the dimensions.
-    """
+    """R-hat, bulk and tail ESS of every variable of the posterior, by name."""
 
     rhat: Mapping[str, Variable]
     ess_bulk: Mapping[str, Variable]
     ess_tail: Mapping[str, Variable]
-    nested: bool = False
+    nested: bool = False  # R-hat compares superchains, groups of chains with one start
     names: Mapping[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
 
     @property

@@ -37,25 +37,13 @@ if TYPE_CHECKING:
 
 
 class AnsweredImages(NamedTuple):
-    """One data set with the densities that `worker_covariance` needs.
+    """One data set with the densities that `worker_covariance` needs."""
 
-    Attributes
-    ----------
-    data
-        The data set, with its answers by worker.
-    cells, cell
-        The posterior's cells, and the index of each image's cell.
-    log_mass : [chain, draw, cell]
-        Log probability of the cell's count.
-    log_answers
-        Draws of log P(answer | cell), if the model uses the data set's answers.
-    """
-
-    data: AnnotatedSet
-    cells: CellNames
-    cell: Int[np.ndarray, "image"]
-    log_mass: NDArray[np.floating]
-    log_answers: LogAnswers | None
+    data: AnnotatedSet  # with its answers by worker
+    cells: CellNames  # of the posterior
+    cell: Int[np.ndarray, "image"]  # of each image
+    log_mass: NDArray[np.floating]  # [chain, draw, cell], log probability of the cell's count
+    log_answers: LogAnswers | None  # of log P(answer | cell), if the model uses answers
 
 
 def worker_covariance(
