@@ -41,8 +41,8 @@ from bayesrep.studies.validation import raise_first
 from bayesrep.types import Floats, Ints
 
 _IMAGE_KEY = ["dataset", "image"]
-_NAME_COLUMNS = [*_IMAGE_KEY, "worker"]
-_ANSWER_COLUMNS = [*_NAME_COLUMNS, "selected"]
+_ANSWER_KEY = [*_IMAGE_KEY, "worker"]
+_ANSWER_FIELDS = [*_ANSWER_KEY, "selected"]
 ROWS_IN_MEMORY = 2**21
 """Rows in memory at a time."""
 HASHES_IN_MEMORY = 2**27
@@ -141,31 +141,29 @@ def _scan_tables(paths: Sequence[str | Path], where: str) -> pl.LazyFrame:
     if not paths:
         raise StudyError("no-answer-tables")
     refuse_copies(paths)
-    parts = [
-        _select_columns(scan(path, (*_ANSWER_COLUMNS, "control")), str(path)) for path in paths
-    ]
+    parts = [_select_columns(scan(path, (*_ANSWER_FIELDS, "control")), str(path)) for path in paths]
     return pl.concat(parts, how="vertical_relaxed")
 
 
 def _select_columns(every: pl.LazyFrame, where: str) -> pl.LazyFrame:
     """Select one table's columns of names and answers."""
     schema = every.collect_schema()
-    if missing := [name for name in _ANSWER_COLUMNS if name not in schema]:
+    if missing := [name for name in _ANSWER_FIELDS if name not in schema]:
         raise StudyError(
             "answer-table-lacks-columns",
             where=where,
             columns=listing(missing, "column"),
-            needed=", ".join(_NAME_COLUMNS),  # the sentence has the fourth
+            needed=", ".join(_ANSWER_KEY),  # the sentence has the fourth
         )
     readable, titled = (
-        (*_ANSWER_COLUMNS, *ANSWER_COLUMNS),
+        (*_ANSWER_FIELDS, *ANSWER_COLUMNS),
         (name for name in schema if not name.startswith(UNNAMED_PREFIX)),
     )
     warn_unread([name for name in titled if name.lower() not in readable], "answers", (), where)
     if "control" in schema:
         warn_of_controls(every.group_by("control").len().collect(engine="streaming"), where)
     chosen = parse_flags(pl.col("selected"))
-    names = [_name(name, schema[name]) for name in _NAME_COLUMNS]
+    names = [_name(name, schema[name]) for name in _ANSWER_KEY]
     return every.select(*names, chosen.cast(pl.Int64).alias("selected"))
 
 
@@ -295,7 +293,7 @@ def _refuse_repeats(answers: pl.LazyFrame, rows: int, where: str) -> None:
     A pass over the rows for each `HASHES` of them looks for hashes that come twice; only the rows
     that have one of these are then compared by name.
     """
-    hashed, parts = pl.struct(_NAME_COLUMNS).hash().alias("hash"), 1 + rows // HASHES_IN_MEMORY
+    hashed, parts = pl.struct(_ANSWER_KEY).hash().alias("hash"), 1 + rows // HASHES_IN_MEMORY
     for part in range(parts):
         chunks: list[np.ndarray[Any, Any]] = []
         for batch in _batches(answers.select(hashed)):
@@ -305,15 +303,15 @@ def _refuse_repeats(answers: pl.LazyFrame, rows: int, where: str) -> None:
         if not (twice := values[1:][values[1:] == values[:-1]]).size:
             continue
         suspects = answers.filter(hashed.is_in(pl.Series(twice).implode())).select(
-            pl.col(_NAME_COLUMNS).cast(pl.String)
+            pl.col(_ANSWER_KEY).cast(pl.String)
         )
         repeated = (
-            suspects.group_by(_NAME_COLUMNS).len().filter(pl.col("len") > 1).drop("len").collect()
+            suspects.group_by(_ANSWER_KEY).len().filter(pl.col("len") > 1).drop("len").collect()
         )
         if len(repeated):
             names = [
                 f"{worker} on {image}"
-                for _, image, worker in repeated.sort(_NAME_COLUMNS).iter_rows()
+                for _, image, worker in repeated.sort(_ANSWER_KEY).iter_rows()
             ]
             raise StudyError("answers-repeated", where=where, answers=listing(names, "worker"))
 

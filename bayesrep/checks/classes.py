@@ -42,7 +42,7 @@ MAX_TESTED_CLASSES = 1_000
 """The most frequent classes are compared, the rest pooled: time grows with their cube."""
 N_FAMILIES = 3
 """Families in the familywise error rate: counts, answers and classes."""
-CHECK_NAME = "images alike at the same frequency"
+IMAGES_CHECK = "images alike at the same frequency"
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def judge_classes(fitted: Fitted) -> list[Finding]:
         column = fitted.group.attrs["classes"]
         p = next((p_text(each.p) for each in shifts if each.column == column), "rare classes")
         text = _corrected_sentence(fitted, words)
-        corrected = Finding(CHECK_NAME, f"{p} ({column})", "corrected", "yes", text)
+        corrected = Finding(IMAGES_CHECK, f"{p} ({column})", "corrected", "yes", text)
         others = [each for each in shifts if each.column != column]
         return [corrected, *(_judge_columns(fitted, others, words) if others else [])]
     return _judge_columns(fitted, shifts, words)
@@ -91,8 +91,8 @@ def _judge_columns(fitted: Fitted, shifts: Sequence[ClassShift], words: Words) -
     """Judge differences in classes that the draws do not allow for."""
     if not shifts:
         text = _unknown_sentence(fitted.record.grouping, words)
-        return [Finding(CHECK_NAME, "assumed", "cannot be seen", "yes", text)]
-    adjusted = family_wise([each.p for each in shifts], [CHECK_NAME] * len(shifts)) * N_FAMILIES
+        return [Finding(IMAGES_CHECK, "assumed", "cannot be seen", "yes", text)]
+    adjusted = family_wise([each.p for each in shifts], [IMAGES_CHECK] * len(shifts)) * N_FAMILIES
     p, criterion = min(1.0, float(adjusted.min())), f"p >= {ALPHA}"
     columns = ", ".join(each.column for each in shifts)
     value = f"{p_text(p)} ({columns})"
@@ -102,7 +102,7 @@ def _judge_columns(fitted: Fitted, shifts: Sequence[ClassShift], words: Words) -
             f"hard in both data sets. Their classes do not contradict this ({columns}: "
             f"{p_text(p)}); no check can tell whether they differ in other ways."
         )
-        return [Finding(CHECK_NAME, value, criterion, "yes", text)]
+        return [Finding(IMAGES_CHECK, value, criterion, "yes", text)]
     differ = [each for each, p_shift in zip(shifts, adjusted, strict=True) if p_shift < ALPHA]
     most = max(differ, key=lambda each: abs(each.shift))
     # The shift moves all classifiers alike, so it is compared with the sd of their mean.
@@ -119,7 +119,7 @@ def _judge_columns(fitted: Fitted, shifts: Sequence[ClassShift], words: Words) -
         f"classes the mean gap would be about {100 * abs(most.shift):.1f} points "
         f"{'smaller' if most.shift > 0 else 'larger'} (posterior sd {100 * sd:.1f}). {effect}"
     )
-    return [Finding(CHECK_NAME, value, criterion, "with care" if matters else "yes", text)]
+    return [Finding(IMAGES_CHECK, value, criterion, "with care" if matters else "yes", text)]
 
 
 def _corrected_sentence(fitted: Fitted, words: Words) -> str:

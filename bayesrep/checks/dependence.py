@@ -13,7 +13,7 @@ from bayesrep.numerics.rounding import write_points
 from bayesrep.posterior.groups import Posterior, need_group, read_record
 from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 
-CHECK_NAME = "dependence of annotators' answers"
+DEPENDENCE_CHECK = "dependence of annotators' answers"
 MIN_PROBABILITY_SHOWN = 1e-3
 """Posterior probability of a correlation from which on it has a row."""
 
@@ -69,7 +69,7 @@ def judge_dependence(
     if table is None:
         rho = f"{read_record(posterior).dependence:g}"
         text = f"We assume that {assumption(posterior, words)}; no check can see it."
-        return Finding(CHECK_NAME, f"{rho} assumed", "cannot be seen", "yes", text)
+        return Finding(DEPENDENCE_CHECK, f"{rho} assumed", "cannot be seen", "yes", text)
     correlation = need_group(posterior, "posterior")["dependence"].values
     lower, upper = (f"{end:.3f}" for end in np.quantile(correlation, (0.025, 0.975)))
     estimate = f"{correlation.mean():.3f} ({lower} to {upper})"
@@ -80,7 +80,7 @@ def judge_dependence(
         f"from their spread; the intervals allow for it. If {words.annotators} answered "
         f"independently, the mean gap would be {gap} points ({ends[0]} to {ends[1]})."
     )
-    return Finding(CHECK_NAME, estimate, "learnt", "yes", text)
+    return Finding(DEPENDENCE_CHECK, estimate, "learnt", "yes", text)
 
 
 def independence_note(posterior: Posterior, words: Words = IMAGE_WORDS) -> str:

@@ -39,7 +39,7 @@ COLLECTION_FILES = (TASKS_FILE, LABELS_FILE, FACTS_FILE, *FORM_FILES)
 MAX_PAGE_TASKS = 2_000
 """Most tasks of the offline page; above it, only the services' forms are written."""
 Kind = Literal["contains", "classify"]
-_LABEL_COLUMNS = ("name", "description", "link")
+_DESCRIPTION_COLUMNS = ("name", "description", "link")
 _WEB_PATTERN = r"^(?i:https?://[^\s]+)?$"
 
 
@@ -118,7 +118,7 @@ def write_collection(
         most = int(tasks["place"].to_numpy().max())
         (partial / "mturk.html").write_text(_layout(kind, most), encoding="utf-8")
         # Mechanical Turk puts texts into the page as they are.
-        inputs = texts.with_columns(_escape_html(pl.col(_LABEL_COLUMNS).fill_null("")))
+        inputs = texts.with_columns(_escape_html(pl.col(_DESCRIPTION_COLUMNS).fill_null("")))
         with (partial / "mturk.csv").open("wb") as stream:
             for number, part in enumerate(_parts(tasks)):
                 _mturk(kind, part, inputs, most).write_csv(stream, include_header=not number)
@@ -157,11 +157,17 @@ def _describe_labels(tasks: pl.DataFrame, labels: pl.DataFrame | None) -> pl.Dat
             raise StudyError("label-descriptions-without-label")
         described = labels.select(
             normalize_names(pl.col("label")),
-            *(pl.col(name).cast(pl.String) for name in _LABEL_COLUMNS if name in labels.columns),
+            *(
+                pl.col(name).cast(pl.String)
+                for name in _DESCRIPTION_COLUMNS
+                if name in labels.columns
+            ),
         ).unique("label", keep="first", maintain_order=True)
         table = table.join(described, on="label", how="left", maintain_order="left")
     missing = [
-        pl.lit(None, pl.String).alias(name) for name in _LABEL_COLUMNS if name not in table.columns
+        pl.lit(None, pl.String).alias(name)
+        for name in _DESCRIPTION_COLUMNS
+        if name not in table.columns
     ]
     table = table.with_columns(missing).with_columns(pl.col("link").str.strip_chars())
     # A link may be clicked on a page where workers are logged in: allow web addresses alone.
@@ -169,7 +175,7 @@ def _describe_labels(tasks: pl.DataFrame, labels: pl.DataFrame | None) -> pl.Dat
     if len(strange := table.filter(~web)):
         raise StudyError("label-link-not-web", labels=listing(strange["label"], "label"))
     return table.with_columns(pl.col("name").fill_null(pl.col("label"))).select(
-        "label", *_LABEL_COLUMNS
+        "label", *_DESCRIPTION_COLUMNS
     )
 
 
@@ -307,4 +313,4 @@ def _page(collection: Collection, texts: Descriptions) -> str:
 
 
 def _about(row: Mapping[str, Any]) -> dict[str, str]:
-    return {name: row[name] or "" for name in _LABEL_COLUMNS}
+    return {name: row[name] or "" for name in _DESCRIPTION_COLUMNS}

@@ -12,7 +12,7 @@ from bayesrep.files.values import texts
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.studies.predictions import NO_ANSWER, Predictions
 
-_ANSWER_COLUMNS = ("image", "labeler", "answer")
+_LABELER_COLUMNS = ("image", "labeler", "answer")
 _CROWD_KIT_NAMES = {"task": "image", "worker": "labeler", "label": "answer"}
 
 
@@ -40,13 +40,13 @@ def read_humans(path: str | Path, *predictions: Predictions) -> tuple[Prediction
         Naming the file and the images, labelers or answers: unknown ones, or two answers of one
         labeler to one image.
     """
-    table, where = read_only(path, ("dataset", *_ANSWER_COLUMNS, *_CROWD_KIT_NAMES))
+    table, where = read_only(path, ("dataset", *_LABELER_COLUMNS, *_CROWD_KIT_NAMES))
     # crowd-kit's names of columns are understood, too.
     if "labeler" not in table.columns:
         new = {old: new for old, new in _CROWD_KIT_NAMES.items() if old in table.columns}
         table = table.rename({o: n for o, n in new.items() if n not in table.columns})
-    require(table, _ANSWER_COLUMNS, where)
-    present = [name for name in ("dataset", *_ANSWER_COLUMNS) if name in table.columns]
+    require(table, _LABELER_COLUMNS, where)
+    present = [name for name in ("dataset", *_LABELER_COLUMNS) if name in table.columns]
     rows = pl.DataFrame([texts(table[name], where) for name in present])
     rows = rows.with_columns(pl.arange(1, pl.len() + 1).alias("row"))
     labelers = rows["labeler"].unique(maintain_order=True).to_list()

@@ -32,9 +32,9 @@ from bayesrep.studies.column_aliases import in_our_words
 from bayesrep.studies.input_arrays import align_rows, own_array
 from bayesrep.types import Ints
 
-_NAME_COLUMNS = ["dataset", "image", "classifier"]
-_COUNT_COLUMNS = ["solved", "attempts"]
-_KNOWN_COLUMNS = (*_NAME_COLUMNS, *_COUNT_COLUMNS, "item", "question", "model", "correct")
+_ATTEMPT_NAMES = ["dataset", "image", "classifier"]
+_ATTEMPT_COUNTS = ["solved", "attempts"]
+_KNOWN_COLUMNS = (*_ATTEMPT_NAMES, *_ATTEMPT_COUNTS, "item", "question", "model", "correct")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class Attempts:
     attempts: Ints
 
     def __post_init__(self) -> None:
-        arrays = {name: getattr(self, name) for name in ("images", *_COUNT_COLUMNS)}
+        arrays = {name: getattr(self, name) for name in ("images", *_ATTEMPT_COUNTS)}
         for name, values in align_rows(arrays, f"attempts of {self.classifier!r}").items():
             object.__setattr__(self, name, values)
         validation.raise_first(self._violations())
@@ -73,7 +73,7 @@ class Attempts:
     def _violations(self) -> Iterator[Violation]:
         where = f"attempts of {self.classifier!r} at {self.dataset!r}"
         yield from validation.image_violations(where, self.images)
-        for name in _COUNT_COLUMNS:
+        for name in _ATTEMPT_COUNTS:
             values = validation.as_numbers(getattr(self, name))
             if values is None or values.shape != (len(self.images),):
                 yield Violation("attempts-not-per-image", where=where, column=name)
@@ -132,7 +132,8 @@ def read_attempts(path: str | Path) -> list[Attempts]:
             raise StudyError(
                 "study-without-attempts", path=path, attempts_file=layout.ATTEMPTS_FILE
             )
-        return of_table(parquet.read(file, str(file), [*_NAME_COLUMNS, *_COUNT_COLUMNS]), str(file))
+        names = [*_ATTEMPT_NAMES, *_ATTEMPT_COUNTS]
+        return of_table(parquet.read(file, str(file), names), str(file))
     sheet = _table(source)
     attempts = of_table(sheet.frame, sheet.place, dataset=source.stem)
     for each in attempts if "attempts" in sheet.frame.columns else ():
@@ -150,24 +151,24 @@ def of_table(
     # A table may say `solved` or `correct`, and leave its data set to the name of its file.
     table = table.rename(in_our_words(table.columns, ("image",), ("classifier",)))
     if "correct" in table.columns:
-        if _COUNT_COLUMNS[0] in table.columns:
-            both = listing([_COUNT_COLUMNS[0], "correct"], "column")
+        if _ATTEMPT_COUNTS[0] in table.columns:
+            both = listing([_ATTEMPT_COUNTS[0], "correct"], "column")
             raise StudyError("attempts-columns-ambiguous", where=place, columns=both)
-        table = table.rename({"correct": _COUNT_COLUMNS[0]})
+        table = table.rename({"correct": _ATTEMPT_COUNTS[0]})
     if dataset is not None and "dataset" not in table.columns:
         table = table.with_columns(dataset=pl.lit(dataset))
-    needed = [*_NAME_COLUMNS, _COUNT_COLUMNS[0]]
+    needed = [*_ATTEMPT_NAMES, _ATTEMPT_COUNTS[0]]
     if missing := [name for name in needed if name not in table.columns]:
         raise StudyError(
             "attempts-columns-missing",
             where=place,
             columns=listing(missing, "column"),
-            known_columns=", ".join([*_NAME_COLUMNS, *_COUNT_COLUMNS]),
+            known_columns=", ".join([*_ATTEMPT_NAMES, *_ATTEMPT_COUNTS]),
         )
     if not len(table):
         raise StudyError("attempts-table-empty", where=place)
     # Names are what attempts are counted by: a missing one would be a name of its own.
-    table = table.with_columns(texts(table[name], place) for name in _NAME_COLUMNS)
+    table = table.with_columns(texts(table[name], place) for name in _ATTEMPT_NAMES)
     counted = (
         _read_counted(table, place)
         if "attempts" in table.columns
@@ -223,8 +224,8 @@ def _parts(table: pl.DataFrame, name: str) -> Iterator[tuple[Any, pl.DataFrame]]
 
 def _read_counted(table: pl.DataFrame, place: Place) -> pl.DataFrame:
     """A row an image: both counts as whole numbers, each image once for a classifier."""
-    table = table.with_columns(whole_numbers(table[name], place) for name in _COUNT_COLUMNS)
-    repeated = table.filter(table.select(_NAME_COLUMNS).is_duplicated())
+    table = table.with_columns(whole_numbers(table[name], place) for name in _ATTEMPT_COUNTS)
+    repeated = table.filter(table.select(_ATTEMPT_NAMES).is_duplicated())
     if len(repeated):
         first = repeated.select("image", "classifier").unique(maintain_order=True)
         names = [f"{image} by {classifier}" for image, classifier in first.iter_rows()]
@@ -241,7 +242,7 @@ def _count_attempts(table: pl.DataFrame, place: Place) -> pl.DataFrame:
         )
     return (
         table.with_columns(solved)
-        .group_by(_NAME_COLUMNS, maintain_order=True)
+        .group_by(_ATTEMPT_NAMES, maintain_order=True)
         .agg(pl.col("solved").sum().cast(pl.Int64), pl.len().cast(pl.Int64).alias("attempts"))
     )
 

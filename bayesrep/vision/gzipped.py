@@ -14,7 +14,7 @@ from bayesrep.atomic import make_room, replaced_file, user_cache
 from bayesrep.errors import PredictionError, reason
 
 GZIPPED_ENDINGS = (".tar.gz", ".tgz")
-_CHUNK_BYTES = 2**20  # bytes unpacked at once
+_UNPACKED_BYTES = 2**20  # bytes unpacked at once
 _ALLOWED_BYTES, _MAX_EXPANSION = 2**28, 100  # unpacked bytes: at least, or times the file's
 _MAX_CACHED_BYTES = 2**35  # bytes of other archives in the cache
 
@@ -43,7 +43,7 @@ def unpack_archive(file: str) -> str:
 def _unpack(file: str, plain: Path, most: int) -> None:
     """Write what is packed in a file, unless it is more than `most` bytes."""
     with gzip.open(file) as packed, plain.open("wb") as target:
-        while chunk := packed.read(_CHUNK_BYTES):
+        while chunk := packed.read(_UNPACKED_BYTES):
             if target.tell() + len(chunk) > most:
                 raise ValueError(f"more than {most:,} bytes are packed in it")
             target.write(chunk)

@@ -33,7 +33,7 @@ KNOWN_LABEL_FILES = (  # as published, the most explicit first
 )
 _NUMBERED_NAME = re.compile(r"ILSVRC2012_val_(\d{8})\b")
 _IMAGE_COLUMNS = ("path", "image", "ImageId", "filename", "file", "name")
-_LABEL_COLUMNS = ("label", "wnid", "synset", "class", "PredictionString")
+_LABEL_HEADINGS = ("label", "wnid", "synset", "class", "PredictionString")
 
 
 def class_numbers(
@@ -172,7 +172,7 @@ def _rows(path: Path, classes: Classes) -> list[list[str]]:
         return _table_rows(path, classes)
     lines = read_lines(path)
     head = [word.strip().lower() for word in re.split(r"[,;|\t]", lines[0])] if lines else []
-    if _column(head, _IMAGE_COLUMNS) and _column(head, _LABEL_COLUMNS):
+    if _column(head, _IMAGE_COLUMNS) and _column(head, _LABEL_HEADINGS):
         return _table_rows(path, classes)
     parts = -1 if classes.file is None else 1
     return [line.split(maxsplit=parts) for line in lines]
@@ -190,17 +190,17 @@ def read_lines(path: Path) -> list[str]:
 
 def _table_rows(path: Path, classes: Classes) -> list[list[str]]:
     try:
-        frame = tables.read_only(path, (*_IMAGE_COLUMNS, *_LABEL_COLUMNS)).frame
+        frame = tables.read_only(path, (*_IMAGE_COLUMNS, *_LABEL_HEADINGS)).frame
     except StudyError as error:
         raise PredictionError(error.violation) from error
-    image, label = (_column(frame.columns, known) for known in (_IMAGE_COLUMNS, _LABEL_COLUMNS))
+    image, label = (_column(frame.columns, known) for known in (_IMAGE_COLUMNS, _LABEL_HEADINGS))
     if image is None or label is None:
         raise PredictionError(
             "label-table-lacks-columns",
             path=path,
             columns=", ".join(frame.columns),
             image_columns=", ".join(_IMAGE_COLUMNS),
-            label_columns=", ".join(_LABEL_COLUMNS),
+            label_columns=", ".join(_LABEL_HEADINGS),
         )
     # A prediction string is a wnid and the boxes of the objects.
     parts = -1 if classes.file is None else 0

@@ -17,7 +17,7 @@ from bayesrep.studies.column_aliases import in_our_words
 from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Ints
 
-_COUNT_COLUMNS = ("image", "selected", "shown")
+_ITEM_COUNTS = ("image", "selected", "shown")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +36,9 @@ def from_table(path: str | Path, task: str, known_items: pl.Series) -> CountedIt
     """Read one data set's counts from a table of dataset, item, selected, shown."""
     table, where = read_only(path, ("dataset", "image", "item", "question"))
     table = table.rename(in_our_words(table.columns, ("image",)))
-    require(table, ("dataset", *_COUNT_COLUMNS), where)
+    require(table, ("dataset", *_ITEM_COUNTS), where)
     columns = [item_keys(texts(table["image"], where))]
-    columns += [whole_numbers(table[name], where) for name in _COUNT_COLUMNS[1:]]
+    columns += [whole_numbers(table[name], where) for name in _ITEM_COUNTS[1:]]
     rows = pl.DataFrame(columns)
     names = texts(table["dataset"], where)
     rows = rows.filter(names == task)
@@ -54,7 +54,7 @@ def from_table(path: str | Path, task: str, known_items: pl.Series) -> CountedIt
         raise StudyError(
             "counts-of-unknown-items", where=where, items=items, dataset=task, hint=hint
         )
-    items, selected, shown = (rows[name] for name in _COUNT_COLUMNS)
+    items, selected, shown = (rows[name] for name in _ITEM_COUNTS)
     broken = validation.count_violations(f"{where}, {task!r}", items.to_list(), selected, shown)
     validation.raise_first(broken)
     return CountedItems(items.to_list(), selected.to_numpy(), shown.to_numpy())

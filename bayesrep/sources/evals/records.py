@@ -26,7 +26,7 @@ RECORD_SCHEMA: Mapping[str, Any] = {
     "said": pl.Boolean(),  # the tool's own verdict, right or wrong; null if it has none
     "content": pl.String(),  # a hash of the item's text; null if unknown
 }
-_NAME_COLUMNS = ("task", "model", "scorer", "metric", "filter")
+_TEXT_COLUMNS = ("task", "model", "scorer", "metric", "filter")
 _MAX_KEY_CHARACTERS = 120  # of an item's key; longer ones are texts, and shortened
 UNSCORED_SCORE = "NaN"
 """Score of an item that was not scored, in any spelling."""
@@ -126,7 +126,7 @@ def make_records(table: pl.DataFrame, where: str, **same: str | int | None) -> p
     )
     score = pl.when(is_missing(table["score"])).then(pl.lit(UNSCORED_SCORE)).otherwise("score")
     table = table.with_columns(
-        *(_map_distinct(table[name].fill_null(""), _clean_name) for name in _NAME_COLUMNS),
+        *(_map_distinct(table[name].fill_null(""), _clean_name) for name in _TEXT_COLUMNS),
         normalize_names(table["item"]),
         pl.when(pl.col("score").ne_missing(UNANSWERED_SCORE)).then(score).alias("score"),
     )
