@@ -146,7 +146,8 @@ def test_an_evaluations_page_says_item_model_and_judge_whatever_is_done(browser,
         page.keyboard.press("Escape")
     assert any("\nmodel: " in text or "items: " in text for text in seen)
     for text in seen:
-        assert not OURS.search(text), OURS.search(text)
+        of_page = text.replace("--people", "")  # an option is called as it is
+        assert not OURS.search(of_page), OURS.search(of_page)
     page.close()
 
 
