@@ -5,9 +5,8 @@ import numpy as np
 from bayesrep.checks.finding import Finding
 from bayesrep.numerics.estimands import Z_975
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.studies.leniency import SAME_CROWD
+from bayesrep.studies.leniency import SAME_CROWD, lacks_workers
 from bayesrep.studies.study import Study
-from bayesrep.studies.validation import REQUIRED_ROLES
 
 MIN_SD_RATIO = 1.1
 """Smallest reported ratio of the mean adjusted accuracy's sd, with workers over without."""
@@ -21,7 +20,7 @@ def judge_crowd(fitted: Fitted) -> list[Finding]:
     """
     if not isinstance(fitted.study, Study):
         return []
-    of_people = [judge_people(fitted)] if lacks_workers(fitted.study) else []
+    of_people = [judge_people(fitted)] if lacks_workers(fitted.study.datasets) else []
     if all(data.answers is None for data in fitted.study.datasets.values()):
         return of_people
     from bayesrep.answers.crowd import describe_crowd  # sparse matrices take long to import
@@ -46,17 +45,12 @@ def judge_crowd(fitted: Fitted) -> list[Finding]:
     return [*of_people, Finding(check, f"{ratio:.2f} times", criterion, "yes", text)]
 
 
-def lacks_workers(study: Study) -> bool:
-    """Return whether answers of the reference or the replication are not by worker."""
-    return any(study.datasets[role].answers is None for role in REQUIRED_ROLES)
-
-
 def assumed_of_crowds(fitted: Fitted) -> str:
     """State the assumption on crowds, as a clause; empty where it is known who answered."""
     given = fitted.record.recorded_options.get("leniency")
     if not isinstance(fitted.study, Study):
         return ""
-    is_known = fitted.statistics.people is not None or not lacks_workers(fitted.study)
+    is_known = fitted.statistics.people is not None or not lacks_workers(fitted.study.datasets)
     if is_known and given is None:
         return ""
     if not given:

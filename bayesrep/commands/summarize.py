@@ -83,12 +83,13 @@ def _judge_assumptions(
     study: "bayesrep.Study", fitted: "Fitted", dependence: "pl.DataFrame | None"
 ) -> list[str]:
     """Say what each assumption would do were it wrong."""
-    from bayesrep.checks.crowd import judge_people, lacks_workers
+    from bayesrep.checks.crowd import judge_people
     from bayesrep.checks.dependence import judge_dependence
+    from bayesrep.studies.leniency import lacks_workers
 
     notes = [judge_dependence(fitted.posterior, dependence, fitted.words).sentence]
     if fitted.knows_workers:
         notes += [f"{bayesrep.describe_crowd(study).sentence} The intervals above allow for it."]
-    if lacks_workers(study):
+    if lacks_workers(study.datasets):
         notes += [judge_people(fitted).sentence]
     return [note for note in notes if note]

@@ -124,8 +124,7 @@ def lay_out(cells: Cells, dependence: float = 0.0, leniency: float = 0.0) -> Pai
     log_choices = log_binomial(cells.shown, cells.selected)
     rejected = cells.shown - cells.selected
     if dependence > 0 or leniency != 0:
-        rho = max(dependence, logit_quadrature.SMALLEST_DEPENDENCE)
-        log_answers = logit_quadrature.log_dependent(cells.selected, rejected, rho, leniency)
+        log_answers = logit_quadrature.log_dependent(cells.selected, rejected, dependence, leniency)
         return DependentPairs(
             *(jax.device_put(on_pairs(x, cells).T) for x in (log_answers.T, log_choices))
         )

@@ -19,7 +19,7 @@ from bayesrep.report.page_json import numbers_of
 from bayesrep.report.sections import Accuracies, Content, Ranking, Trust, gather
 from bayesrep.report.sections.accuracies import classifier_sentences
 from bayesrep.report.sections.section import Block
-from bayesrep.report.wording import Change, change_block, change_figure, real_minus
+from bayesrep.report.wording import real_minus
 from bayesrep.studies.study import Study
 from bayesrep.studies.vocabulary import Words, words_of
 from bayesrep.version import __version__
@@ -95,23 +95,26 @@ def page_of(
     def asset(name: str) -> str:
         return assets.joinpath(name).read_text(encoding="utf-8")
 
+    written = [*names, *(_json(name)[1:-1] for name in names)]
+
+    def write_minus(value: Any) -> Any:
+        # Scripts, and what the template escapes itself, are of another type and stay as they are.
+        return real_minus(value, written) if type(value) is str else value
+
     environment = Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        finalize=write_minus,
     )
-
-    odd = [name for name in names if real_minus(name) != name]
-
-    def change(text: str) -> str:
-        return real_minus(text, odd)
-
-    environment.filters["code"] = _with_code
-    front, blocks = _change_front(front, change), [change_block(each, change) for each in blocks]
+    environment.filters["code"] = lambda text: _with_code(write_minus(text))
     figures = [*([front.figure] if front.figure else [])]
     figures += [figure for block in blocks for figure in block.figures]
     # Said beside a figure where a name is typed that is none.
     unknown = f"No {words.classifier} is called so."
     content: dict[str, Any] = {"unknown": unknown, "config": vega.BASE_STYLE, **(data or {})}
-    content["sentences"] = list(map(change, content.get("sentences", [])))
+    content.setdefault("sentences", [])
     content["readings"] = {
         figure.id: {"first": figure.reading, **figure.readings._asdict()}
         for figure in figures
@@ -133,20 +136,10 @@ def page_of(
         script=Markup(_inline(asset("page.js"))),
         bundle=Markup(_inline(vega.bundle())),
         numbers=Markup(_json(numbers)),
-        content=Markup(_json(content)),
+        content=Markup(write_minus(_json(content))),
         rows=Markup(_json(rows)),
-        specs=Markup(_json(specs)),
+        specs=Markup(write_minus(_json(specs))),
     )
-
-
-def _change_front(front: FirstScreen, change: Change) -> FirstScreen:
-    """The first screen whose every text is changed; the study's name stays."""
-    texts = {
-        name: change(getattr(front, name)) for name in ("title", "summary", "sentence", "missing")
-    }
-    badge = front.badge and (front.badge[0], change(front.badge[1]))
-    figure = front.figure and change_figure(front.figure, change)
-    return front._replace(**texts, badge=badge, figure=figure)
 
 
 def _with_code(text: str) -> Any:

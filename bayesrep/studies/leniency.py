@@ -45,10 +45,14 @@ def add_people(provenance: Mapping[str, Any], people: Annotators) -> dict[str, A
 
 def warn_of_people(datasets: Mapping[str, AnnotatedSet], people: Annotators) -> None:
     """Warn where answers by worker say who answered, so that what is stated is not used."""
-    both = [data for role, data in datasets.items() if role in REQUIRED_ROLES]
-    if people is not None and both and all(data.answers is not None for data in both):
+    if people is not None and not lacks_workers(datasets):
         text = f"people, {people!r}, is not used: the answers by worker say who answered"
         warnings.warn(TableWarning(text), stacklevel=3)
+
+
+def lacks_workers(datasets: Mapping[str, AnnotatedSet]) -> bool:
+    """Return whether answers about the reference or the replication are not by worker."""
+    return any(role not in datasets or datasets[role].answers is None for role in REQUIRED_ROLES)
 
 
 def people_violations(
@@ -72,7 +76,8 @@ def leniency_scale(people: Annotators, shown: Sequence[float]) -> float:
     """
     if people is None or people == SAME_CROWD:
         return 0.0
-    return LENIENCY_SD * math.sqrt(sum(1 / max(EFFECTIVE_SHARE * people, each) for each in shown))
+    effective = EFFECTIVE_SHARE * min(people, 1e12)  # more overflow, and spread no less
+    return LENIENCY_SD * math.sqrt(sum(1 / max(effective, each) for each in shown))
 
 
 def leniency_density(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.studies.annotated import AnnotatedSet
-from bayesrep.studies.leniency import Annotators, leniency_scale
+from bayesrep.studies.leniency import Annotators, lacks_workers, leniency_scale
 from bayesrep.studies.representation import Compared, brief, number
 from bayesrep.studies.selection import Selection, truncating
 from bayesrep.studies.study import Study, need_study
@@ -217,8 +217,8 @@ class SufficientStatistics(Compared):
             columns in `correct`.
         """
         cells = {role: count_cells(data) for role, data in need_study(study).datasets.items()}
-        by_worker = all(study.datasets[role].answers is not None for role in REQUIRED_ROLES)
-        return cls(study.classifiers, cells, words_of(study), None if by_worker else study.people)
+        people = study.people if lacks_workers(study.datasets) else None
+        return cls(study.classifiers, cells, words_of(study), people)
 
     def __add__(self, other: Self) -> "SufficientStatistics":
         """Merge the statistics of two shards: disjoint images, the same classifiers and roles."""

@@ -150,8 +150,7 @@ def _log_answers(
 ) -> Float[np.ndarray, "cell node"]:
     """Compute log P(answers | s) at the nodes, up to the binomial coefficient."""
     if dependence > 0 or leniency != 0:
-        rho = max(dependence, logit_quadrature.SMALLEST_DEPENDENCE)
-        return logit_quadrature.log_dependent(selected, rejected, rho, leniency)
+        return logit_quadrature.log_dependent(selected, rejected, dependence, leniency)
     return np.asarray(logit_quadrature.log_likelihood(selected, rejected))
 
 
