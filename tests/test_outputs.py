@@ -206,7 +206,7 @@ def test_work_that_is_kept_never_loses_what_it_has(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_text", full)
         with pytest.raises(OSError, match=str(kept)):
-            parallel.WorkPool(jobs=1, kept=kept, identity="a")
+            parallel.WorkPool(map, kept=kept, identity="a")
     assert kept.read_text().startswith(whole)
     with parallel.open_pool(jobs=1, kept=kept, identity="a") as spread:
         assert spread(str.upper, ["?", "?"], ["1", "2"]) == ["X", "Y"]
