@@ -16,10 +16,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 from bayesrep.inference.program import kept_programs
 from bayesrep.parallel import call_apart, joined_cluster, map_on_cluster, open_pool
+from bayesrep.store import keep
 from bayesrep.sweeps.claims import claim, open_claims
 from bayesrep.sweeps.execute import Result, result_of
 from bayesrep.sweeps.run_spec import SweepRun
-from bayesrep.sweeps.store import keep, read_results, working_seconds
+from bayesrep.sweeps.store import RUNS_FOLDER, read_results, working_seconds
 
 SIZE_AXES = ("study_images", "study_classifiers", "model", "chains", "warmup", "draws", "bootstrap")
 """Axes that decide how long a method takes, beside which study it is."""
@@ -119,7 +120,7 @@ def make_on_cluster(
             own = [run for run in missing if claim(claims, run.key, wait=False)]
             tasks = [(run, Path.cwd()) for run in own]
             for place, result in map_on_cluster(ray, needs, _make_elsewhere, tasks):
-                keep(out, own[place].key, result)
+                keep(out / RUNS_FOLDER, own[place].key, result)
                 take_run(own[place], result)
         others = [run for run in missing if run not in own]
         return len(own) + make(others, out, jobs=1, gpus=0, on_result=take_run)
@@ -141,7 +142,7 @@ def _make_run(task: tuple[SweepRun, Path, bool]) -> tuple[Result, bool] | None:
         if done := read_results(out, [run.key]):
             return done[run.key], False
         result = result_of(run)
-        keep(out, run.key, result)
+        keep(out / RUNS_FOLDER, run.key, result)
         return result, True
 
 
