@@ -18,8 +18,8 @@ import numpy as np
 
 from bayesrep.lab import Design, published_world
 from bayesrep.lab.design_widths import SimulatedDesigns
-from bayesrep.lab.parallel import open_pool
 from bayesrep.lab.simulate_design import average_outcomes
+from bayesrep.parallel import open_pool
 from bayesrep.report.table_format import columns
 from experiments.results import save
 

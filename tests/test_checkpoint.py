@@ -119,15 +119,15 @@ def test_what_breaks_a_block_leaves_nothing_of_it(tmp_path, monkeypatch, broken_
     [
         ({}, "study_fingerprint", {}),
         ({"terms": 4}, "options", {}),
-        ({"seed": 3}, "seed", {"checkpoint_value": "0", "fit_value": "3"}),
+        ({"seed": 3}, "seed", {"kept_value": "0", "value": "3"}),
         ({"draws": 70}, "schedule", {}),
-        ({"feedback": "cut"}, "feedback", {"fit_value": '"cut"'}),
+        ({"feedback": "cut"}, "feedback", {"value": '"cut"'}),
     ],
 )
 def test_another_fits_checkpoint_is_refused(whole, changes, setting, values):
     study = zoo.study("tiny") if changes else zoo.cut(zoo.study("tiny"), images=499)
     facts = {"path": str(whole[1]), "setting": setting, **values}
-    with refused(PosteriorError, "checkpoint-of-another-fit", facts):
+    with refused(PosteriorError, "kept-work-of-another", facts):
         _fit(study, checkpoint=whole[1], **changes)
 
 
@@ -146,15 +146,15 @@ def test_damaged_and_foreign_folders_are_refused(whole, tmp_path):
         _fit(checkpoint=cut)
     manifest = cut / "checkpoint.json"
     manifest.write_text("{", encoding="utf-8")
-    with refused(PosteriorError, "checkpoint-folder-unusable", {"path": str(cut)}):
+    with refused(PosteriorError, "kept-work-unreadable", {"path": str(cut)}):
         _fit(checkpoint=cut)
     manifest.write_text("[]", encoding="utf-8")
-    with refused(PosteriorError, "checkpoint-of-another-version", {"manifest": str(manifest)}):
+    with refused(PosteriorError, "kept-work-unreadable", {"path": str(cut)}):
         _fit(checkpoint=cut)
     letters = tmp_path / "letters"
     letters.mkdir()
     (letters / "dear.txt").write_text("friend", encoding="utf-8")
-    with refused(PosteriorError, "checkpoint-folder-not-empty", {"path": str(letters)}):
+    with refused(PosteriorError, "kept-work-folder-not-empty", {"path": str(letters)}):
         _fit(checkpoint=letters)
     assert [path.name for path in letters.iterdir()] == ["dear.txt"]
 

@@ -518,7 +518,7 @@ def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path, re
             "cut-or-checkpoint-without-nuts",
             {"method": "laplace"},
         ),
-        (("--checkpoint", study_path), "checkpoint-folder-not-empty", {"path": str(study_path)}),
+        (("--checkpoint", study_path), "kept-work-folder-not-empty", {"path": str(study_path)}),
     ):
         check(refusal([*fit, *more]), rule, facts)
     assert cli.main([str(part) for part in (*fit, "--set", "degree")]) == 2

@@ -19,11 +19,11 @@ import zoo
 from refusals import check, refusal, refused
 
 import bayesrep
-from bayesrep import atomic, cli
+from bayesrep import atomic, cli, store
 from bayesrep.atomic import PLACED_FILES, replaced_file, replaced_folder, writing_to
 from bayesrep.commands import output
 from bayesrep.commands.output import open_streams, write_csv
-from bayesrep.errors import BayesrepError
+from bayesrep.errors import BayesrepError, OptionError
 from experiments.papers.page import write_paper
 
 PACKAGE = Path(bayesrep.__file__).parent
@@ -91,7 +91,6 @@ ELSEWHERE = {
     "files/parquet.py write_parquet": "into memory, to be sealed",
     "files/netcdf.py open": "appends the seal to a file that has not taken its place yet",
     "files/sandbox.py open": "the digest of a file found sound; one cut short is no digest",
-    "lab/parallel.py open": "a line more of work that is kept; a line cut short is dropped",
     "vision/gzipped.py open": "of a function that is given the partial file",
     "vision/meta_mat.py write_text": "in the sandbox, into its own folder",
     "vision/cache.py write_text": "says what a cache holds; nothing reads it",
@@ -190,27 +189,28 @@ def test_other_errors_stay_what_they_are(tmp_path, other):
 
 
 def test_work_that_is_kept_never_loses_what_it_has(tmp_path, monkeypatch):
-    """A last line that was cut is dropped, and what is there before stays whole meanwhile."""
-    pytest.importorskip("jax")
-    from bayesrep.lab import parallel
-
-    kept = tmp_path / "plan.jsonl"
-    with parallel.open_pool(jobs=1, kept=kept, identity="a") as spread:
-        assert spread(str.upper, ["x", "y"], ["1", "2"]) == ["X", "Y"]
-    whole = kept.read_text()
-    kept.write_text(whole + '{"key": "3", "resu')
+    """A result that was cut is made again, and what is there before stays whole meanwhile."""
+    folder, facts = store.open_store(tmp_path / "kept", {"seed": 1}), {"1": ["X"], "2": 0.5}
+    for key, result in facts.items():
+        store.keep(folder, key, result)
+    (folder / "3.json").write_text("[0.")
+    (folder / ".4.json.0123abcd.partial").write_text("[")
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
 
     def full(self, text, encoding):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_text", full)
-        with pytest.raises(OSError, match=str(kept)):
-            parallel.WorkPool(jobs=1, kept=kept, identity="a")
-    assert kept.read_text().startswith(whole)
-    with parallel.open_pool(jobs=1, kept=kept, identity="a") as spread:
-        assert spread(str.upper, ["?", "?"], ["1", "2"]) == ["X", "Y"]
-    assert kept.read_text() == whole
+        with pytest.raises(OSError, match=str(folder / "2.json")):
+            store.keep(folder, "2", 0.7)
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    assert store.open_store(folder, {"seed": 1}) == folder
+    assert store.read_kept(folder, "1234") == facts
+    with refused(OptionError, "kept-work-of-another", {"setting": "seed", "kept_value": "1"}):
+        store.open_store(folder, {"seed": 2})
+    with refused(OptionError, "kept-work-of-another", {"setting": "seed", "value": "null"}):
+        store.open_store(folder, {})
 
 
 def test_a_device_is_not_replaced(tmp_path):

@@ -24,9 +24,10 @@ from bayesrep.lab import (
     published_world,
     worlds_of,
 )
-from bayesrep.lab.parallel import open_pool
+from bayesrep.lab.design_widths import SimulatedDesigns
 from bayesrep.lab.populations import adjusted_accuracies, draw_study
 from bayesrep.lab.simulate_design import Outcome, outcome
+from bayesrep.parallel import open_pool
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.plan_text import batch_text, plan_facts, plan_text
 from experiments import plans
@@ -189,10 +190,10 @@ def test_laws_turn_around():
 
 
 def test_kept_work_is_not_done_again(fits, monkeypatch, tmp_path):
-    kept = tmp_path / "kept.jsonl"
+    kept = tmp_path / "kept"
     first = planned(width=0.02, kept=kept)
-    whole = kept.read_text("utf-8")
-    kept.write_text(whole[:-20], "utf-8")  # the last line cut short
+    fit = next(file for file in kept.iterdir() if file.read_text("utf-8").startswith("["))
+    fit.write_text(fit.read_text("utf-8")[:-20], "utf-8")  # cut short
     made = []
     monkeypatch.setattr(
         design_widths, "_simulate_one", lambda task: made.append(task) or invented(task)
@@ -200,19 +201,22 @@ def test_kept_work_is_not_done_again(fits, monkeypatch, tmp_path):
     monkeypatch.setattr(design_widths, "_find_slope", None)
     again = planned(width=0.02, kept=kept)
     assert (again.design, again.width, len(made)) == (first.design, first.width, 1)
-    with refused(OptionError, "kept-work-of-another-plan", {"path": str(kept)}):
+    other = {"path": str(kept), "setting": "seed", "kept_value": "0", "value": "1"}
+    with refused(OptionError, "kept-work-of-another", other):
         planned(width=0.02, kept=kept, seed=1)
-    for foreign in ("no JSON\n", "two lines\nof a letter", '{"of": "another"}\n{"key'):
-        kept.write_text(foreign, "utf-8")
-        with pytest.raises(OptionError):
-            planned(width=0.02, kept=kept)
-        assert kept.read_text("utf-8") == foreign
+    for foreign in ("no JSON\n", "two lines\nof a letter", '{"of": "another"}\n{"key', "[]"):
+        for file in (kept / "identity.json", tmp_path / "letter"):
+            file.write_text(foreign, "utf-8")
+            with refused(OptionError, "kept-work-unreadable"):
+                planned(width=0.02, kept=file.parent if file.parent == kept else file)
+            assert file.read_text("utf-8") == foreign
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_work_is_spread(jobs):
     told = []
-    with open_pool(jobs=jobs, on_progress=told.append) as spread:
+    with open_pool(jobs) as map_tasks:
+        spread = SimulatedDesigns(map_tasks, [WORLD], 0.5, 0, on_progress=told.append).results
         assert spread(operator.neg, [1, 2, 3], ["a", "b", "c"]) == [-1, -2, -3]
         assert spread(operator.neg, [2, 5], ["b", "d"]) == [-2, -5]
     assert sum(told) == 5

@@ -18,6 +18,7 @@ import bayesrep
 from bayesrep import cli
 from bayesrep.commands import run as command
 from bayesrep.files.digests import digest_value, seal_files
+from bayesrep.store import write_json
 
 MADE = ("study", "posterior.nc", "tables", "figures", "report.html", "run.json")
 TABLES = ("estimates", "estimated-gaps", "adjusted", "gaps", "ranks", "pairs")
@@ -309,7 +310,7 @@ def test_what_differs_is_refused_and_said(capsys, tables, monkeypatch):
             (self.out / "study" / "part").write_text("x")
             seals = {"study": seal_files(self.out, "study")}
             self.record |= {"seconds": {"study": 0.5}, "seals": seals}
-            command._write(self.out, self.record)
+            write_json(self.out / "run.json", self.record)
 
     monkeypatch.setattr(command._Work, "stage", make_study)
     monkeypatch.setattr(command, "_print_answer", lambda arguments, record: 0)

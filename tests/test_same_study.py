@@ -190,7 +190,7 @@ def test_a_checkpoint_goes_on_with_its_own_study_only(study, other, tmp_path, mo
         fit(study)
     with pytest.raises(Stopped):
         fit(with_sets(study, dict, name="another"))
-    with refused(PosteriorError, "checkpoint-of-another-fit", {"setting": "study_fingerprint"}):
+    with refused(PosteriorError, "kept-work-of-another", {"setting": "study_fingerprint"}):
         fit(other)
 
 

@@ -331,17 +331,8 @@ def test_compressed_blocks_are_refused(block):
         load_block(block, samples.BLOCK)
 
 
-@pytest.mark.parametrize(
-    ("odd", "rule"),
-    [
-        ("[" * 200_000, "checkpoint-folder-unusable"),
-        ('{"seed": NaN}', "checkpoint-folder-unusable"),
-        ('{"a": 1, "a": 1}', "checkpoint-folder-unusable"),
-        ("7", "checkpoint-of-another-version"),
-        ("", "checkpoint-folder-unusable"),
-    ],
-)
-def test_odd_manifests_are_one_line(block, odd, rule):
+@pytest.mark.parametrize("odd", ["[" * 200_000, '{"seed": NaN}', '{"a": 1, "a": 1}', "7", ""])
+def test_odd_manifests_are_one_line(block, odd):
     (block.parent / "checkpoint.json").write_text(odd)
-    with refused(PosteriorError, rule):
+    with refused(PosteriorError, "kept-work-unreadable"):
         open_checkpoint(block.parent, samples.IDENTITY)

@@ -12,7 +12,7 @@ from small_networks import paint, save_weights
 
 import bayesrep
 from bayesrep.errors import ClusterError, PredictionWarning
-from bayesrep.ray_cluster import join_cluster
+from bayesrep.parallel import joined_cluster
 from bayesrep.studies import layout
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import ImageSource, predict_sets
@@ -57,11 +57,10 @@ def test_a_cluster_that_is_not_there(place):
 @pytest.fixture(scope="module")
 def two_cores():
     """Ray with two cores, started once: whoever finds it joined leaves it as it is."""
-    ray, own = join_cluster("local", 2)
-    assert own
-    yield
-    assert ray.is_initialized()
-    ray.shutdown()
+    with joined_cluster("local", 2) as ray:
+        yield
+        assert ray.is_initialized()
+    assert not ray.is_initialized()
 
 
 def kill_one(monkeypatch):

@@ -12,7 +12,6 @@ al. 2020, appendix B.1.2), and images that are known to show another.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.files.digests import digest_parts
 from bayesrep.files.names import normalize_names
 from bayesrep.types import Bools, Ints
 
@@ -279,11 +279,9 @@ def _has_repeats(samples: Ints) -> Bools:
 
 def task_names(table: pl.DataFrame, number: Places) -> pl.Series:
     """Name every row's task; the prefix, a digest, tells them from other collections' tasks."""
-    digest = blake2b(digest_size=4)
     text = table.select(*QUESTION_KEY, "control").with_columns(n=pl.Series(number))
-    for part in text.iter_slices(2**17):
-        digest.update(part.write_csv(include_header=False).encode())
+    slices = text.iter_slices(2**17)
+    begin = digest_parts(part.write_csv(include_header=False).encode() for part in slices)[:8]
     width = len(str(int(number.max()) + 1))
-    begin = digest.hexdigest()
     names = [f"{begin}-{each:0{width}d}" for each in range(1, int(number.max()) + 2)]
     return pl.Series("task", names)[number]

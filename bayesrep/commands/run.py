@@ -1,7 +1,6 @@
 """`bayesrep run`: tables in, report out: every step in one folder, none made twice."""
 
 import inspect
-import json
 import math
 import time
 import warnings
@@ -16,7 +15,6 @@ from typing import Any
 
 import bayesrep
 from bayesrep import process
-from bayesrep.atomic import replaced_file
 from bayesrep.choices import FEW_REPLICATES, find_strategy, list_methods
 from bayesrep.commands.options import (
     TABLE_OPTIONS,
@@ -39,6 +37,7 @@ from bayesrep.commands.output import (
 from bayesrep.errors import BayesrepError, EstimateWarning, OptionError, plain_text, reason
 from bayesrep.files.digests import are_seals, digest_file, digest_value, find_broken, seal_files
 from bayesrep.files.given_files import split_name
+from bayesrep.store import write_json
 
 EXAMPLE = "counts.csv predictions.csv --reference v1 --replication v2 --out my-folder"
 
@@ -166,7 +165,7 @@ def _begin_record(arguments: Namespace, settings: Mapping[str, Any]) -> dict[str
         say("; ".join([*differs, f"everything in {out} is made anew"]))
         _remove(out)
     out.mkdir(parents=True, exist_ok=True)
-    _write(out, new)
+    write_json(out / RUN_RECORD, new)
     return new
 
 
@@ -264,11 +263,6 @@ def _remove(out: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _write(out: Path, record: Mapping[str, Any]) -> None:
-    with replaced_file(out / RUN_RECORD) as partial:
-        partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-
-
 class _Work:
     """The stages, and what one of them hands to the next where both are made now."""
 
@@ -295,7 +289,7 @@ class _Work:
         make()
         seconds[name] = round(time.monotonic() - begin, 1)
         self.record["seals"][name] = seal_files(self.out, STAGE_FILES[name])
-        _write(self.out, self.record)
+        write_json(self.out / RUN_RECORD, self.record)
         self.say(f"[{number}/{len(STAGE_FILES)}] {text}: {seconds[name]:.1f} s")
 
     def say(self, text: str) -> None:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -29,7 +29,20 @@ def digest_file(file: str | Path) -> str:
 
 def digest_value(value: Any) -> str:
     """The SHA-256 digest of a value of JSON, whatever the order of its keys."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    return digest_parts([json.dumps(value, sort_keys=True).encode()])
+
+
+def digest_parts(parts: Iterable[bytes]) -> str:
+    """The SHA-256 digest of bytes that are one after the other."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def short_digest(data: bytes, size: int = 8, *, key: bytes = b"") -> bytes:
+    """The BLAKE2b digest of so many bytes: quick, and where there is a key, only with it."""
+    return hashlib.blake2b(data, digest_size=size, key=key).digest()
 
 
 def find_broken(folder: Path, sealed: Mapping[str, str]) -> Broken:

@@ -4,7 +4,6 @@ A seal is the SHA-256 of the file, appended to it: HDF5 does not look beyond the
 A file without one is read all the same, there is then nothing to compare its numbers with.
 """
 
-import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import Violation, reason
+from bayesrep.files.digests import digest_parts
 
 _TRAILER_MARK = b"bayesrep.sha256:"
 _TRAILER_BYTES = 2 * len(_TRAILER_MARK) + 64  # marks on both sides, to detect a damaged seal
@@ -216,11 +216,10 @@ def _broken_seal(path: Path, where: str) -> Violation | None:
 
 
 def _digest(path: Path, size: int) -> bytes:
-    digest = hashlib.sha256()
     with open(path, "rb") as stream:
-        for start in range(0, size, _PART_BYTES):
-            digest.update(stream.read(min(_PART_BYTES, size - start)))
-    return digest.hexdigest().encode()
+        starts = range(0, size, _PART_BYTES)
+        parts = (stream.read(min(_PART_BYTES, size - start)) for start in starts)
+        return digest_parts(parts).encode()
 
 
 def _foreign_parts(h5py: Any, opened: Any, size: int) -> Iterator[Violation]:

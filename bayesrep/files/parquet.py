@@ -5,7 +5,6 @@ their metadata, under `SEAL_KEY`, computed with zeros in its place. A file that 
 digest was changed, and is refused. Other programs' tables have none.
 """
 
-import hashlib
 import io
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ import polars as pl
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import StudyError, Violation, listing, reason
 from bayesrep.files import sandbox, strict_json
+from bayesrep.files.digests import digest_parts
 
 SEAL_KEY = "bayesrep.sha256"
 _SEAL_MARK = f"{SEAL_KEY}:".encode()  # before the digest: a damaged seal is still recognised
@@ -266,7 +266,4 @@ def _broken_seal(file: str, where: str) -> Violation | None:
 
 
 def _digest(before: bytes, after: bytes) -> bytes:
-    digest = hashlib.sha256(before)
-    for part in (_SEAL_MARK, _BLANK_DIGEST, after):
-        digest.update(part)
-    return digest.hexdigest().encode()
+    return digest_parts([before, _SEAL_MARK, _BLANK_DIGEST, after]).encode()

@@ -1,6 +1,5 @@
 """Quantities at many draws, and the likelihood and predictions of the (k, n) cells."""
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -9,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrep.files.digests import digest_parts
 from bayesrep.inference.density import Draws
 from bayesrep.inference.problem import Problem, Programs
 from bayesrep.models.counts import complete, pair_of_cells
@@ -67,8 +67,8 @@ def _evaluate_distinct(
     # Equal draws, as in a resample of weighted ones, are computed once: the first index of each
     # distinct draw, and the number of every draw among these.
     rows = zip(*flat.values(), strict=True)
-    digests = (hashlib.blake2b(b"".join(leaf.tobytes() for leaf in row)).digest() for row in rows)
-    numbers: dict[bytes, int] = {}
+    digests = (digest_parts(leaf.tobytes() for leaf in row) for row in rows)
+    numbers: dict[str, int] = {}
     same = np.array([numbers.setdefault(digest, len(numbers)) for digest in digests])
     first = np.unique(same, return_index=True)[1]
     a_draw = sum(jnp.size(leaf) for leaf in jax.tree.leaves(data))

@@ -4,9 +4,8 @@ A folder: `checkpoint.json` says which fit it belongs to, and every chain writes
 with its draws and the state the next block starts from. Files hold plain arrays only (no pickle).
 """
 
-import json
 import zipfile
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,48 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.atomic import find_foreign, replaced_file
+from bayesrep.atomic import replaced_file
 from bayesrep.errors import PosteriorError, reason
-from bayesrep.files import npy, strict_json
+from bayesrep.files import npy
+from bayesrep.store import open_store
 
-
-def open_checkpoint(folder: str | Path, identity: Mapping[str, Any]) -> Path:
-    """Create the folder of a checkpoint, or check that it belongs to the fit of these facts."""
-    target = Path(folder)
-    manifest = target / "checkpoint.json"
-    text = json.dumps(identity, indent=1) + "\n"
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        if not manifest.exists():
-            if find_foreign(target, ()):
-                raise PosteriorError("checkpoint-folder-not-empty", path=target)
-            with replaced_file(manifest) as partial:
-                partial.write_text(text, encoding="utf-8")
-        content = strict_json.load(manifest)
-    except PosteriorError:
-        raise
-    except (OSError, ValueError) as error:
-        raise PosteriorError(
-            "checkpoint-folder-unusable", path=target, reason=reason(error)
-        ) from None
-    expected = json.loads(text)
-    if not isinstance(content, dict) or set(content) != set(expected):
-        raise PosteriorError("checkpoint-of-another-version", manifest=manifest)
-    for name, value in expected.items():
-        if content[name] != value:
-            raise PosteriorError(
-                "checkpoint-of-another-fit",
-                path=target,
-                setting=name,
-                checkpoint_value=_shorten_json(content[name]),
-                fit_value=_shorten_json(value),
-            )
-    return target
-
-
-def _shorten_json(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+open_checkpoint = partial(open_store, name="checkpoint.json", refusal=PosteriorError)
+"""Create the folder of a checkpoint, or check that it belongs to the fit of some facts."""
 
 
 def save_block(path: Path, tree: Any) -> None:

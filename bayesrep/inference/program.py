@@ -5,7 +5,6 @@ traced programs in StableHLO, exported by `jax.export`, under a digest of all th
 from. A later process has one compiled, which finds XLA's executable in the cache.
 """
 
-import hashlib
 import os
 import warnings
 from collections.abc import Callable, Generator, Sequence
@@ -24,6 +23,7 @@ from jax.experimental.compilation_cache.compilation_cache import reset_cache
 from jax.stages import Compiled
 
 from bayesrep.atomic import LEAST_COMPILATION, programs_cache, replaced_file
+from bayesrep.files.digests import digest_parts
 from bayesrep.inference.device import default_platform
 from bayesrep.progress import Stopwatch
 
@@ -75,7 +75,7 @@ class Program:
                 if folder is None or not jax.config.jax_enable_compilation_cache:  # type: ignore[attr-defined]
                     return None
                 parts = _digest_sources(), self.name, self.identity, *map(repr, signature)
-                file = Path(folder) / f"{_digest(chr(0).join(parts).encode())}.program"
+                file = Path(folder) / f"{digest_parts([chr(0).join(parts).encode()])}.program"
                 compiled = self._read(file, arguments)
                 self._compiled[signature] = compiled or self._compile(self._make(file, arguments))
             return self._compiled[signature]
@@ -83,7 +83,7 @@ class Program:
     def _read(self, file: Path, arguments: tuple[Any, ...]) -> Compiled | None:
         with suppress(Exception):  # a damaged file is made again
             seal, data = file.read_bytes().split(b"\n", 1)
-            if seal.decode() == _digest(data):
+            if seal.decode() == digest_parts([data]):
                 os.utime(file)  # the cache drops the least recently used first
                 in_tree = jax.tree.structure((arguments, {}))
                 return self._compile(replace(export.deserialize(bytearray(data)), in_tree=in_tree))
@@ -103,7 +103,7 @@ class Program:
         with suppress(ValueError, OSError):  # a result that is not `storable`, a full disk
             data = bytes(flat.serialize())
             with replaced_file(file) as partial:
-                partial.write_bytes(_digest(data).encode() + b"\n" + data)
+                partial.write_bytes(digest_parts([data]).encode() + b"\n" + data)
         return exported
 
 
@@ -212,9 +212,5 @@ def _digest_sources() -> str:
     package = Path(__file__).parents[1]
     rooms = (package / room for room in ("inference", "models", "numerics"))
     files = (file for room in rooms for file in sorted(room.rglob("*.py")))
-    code = b"".join(_digest(file.read_bytes()).encode() for file in files)
-    return " ".join([_digest(code), *map(version, ("jax", "jaxlib", "numpyro", "numpy"))])
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+    code = digest_parts(file.read_bytes() for file in files)
+    return " ".join([code, *map(version, ("jax", "jaxlib", "numpyro", "numpy"))])

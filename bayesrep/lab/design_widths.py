@@ -1,16 +1,19 @@
 """Simulated studies of designs: what they say of every design's width, and of the one chosen."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayesrep.files.digests import digest_value
+from bayesrep.files.strict_json import replace_non_finite
 from bayesrep.lab.designs import MAX_SIMULATED_IMAGES, Aim, Law, Option
-from bayesrep.lab.parallel import WorkPool
 from bayesrep.lab.populations import Design
 from bayesrep.lab.simulate_design import Outcome, average_outcomes, outcome
+from bayesrep.parallel import MapTasks
+from bayesrep.store import keep, open_store, read_kept
 from bayesrep.studies.populations import Populations
 
 N_IMAGES = (1_000, 4_000, 16_000)
@@ -28,13 +31,28 @@ CROWD_SIZES = (50, 200, 1_000)
 
 
 class SimulatedDesigns:
-    """Simulated studies of designs, each drawn from the next of the worlds."""
+    """Simulated studies of designs, each drawn from the next of the worlds.
+
+    Results are kept in a folder, where one is given, for these worlds, leniency and seed alone.
+    """
 
     def __init__(
-        self, spread: WorkPool, worlds: Sequence[Populations], leniency: float, seed: int
+        self,
+        map_tasks: MapTasks,
+        worlds: Sequence[Populations],
+        leniency: float,
+        seed: int,
+        *,
+        kept: Path | None = None,
+        on_progress: Callable[[int], None] = lambda _: None,
     ) -> None:
-        self._spread, self._worlds = spread, worlds
+        self._map_tasks, self._worlds = map_tasks, worlds
         self._leniency, self._seed = leniency, seed
+        parts = [[np.asarray(part).tolist() for part in world] for world in worlds]
+        identity = {"worlds": digest_value(parts), "leniency": leniency, "seed": seed}
+        self._folder = None if kept is None else open_store(kept, identity)
+        self._results: dict[str, Any] = {}
+        self._on_progress = on_progress
 
     def __call__(
         self, designs: Sequence[Design], count: int, way: str = "normal"
@@ -44,19 +62,42 @@ class SimulatedDesigns:
         tasks = [_list_tasks(*drawn_from, design, count, way) for design in designs]
         if way == "normal":  # together: a number of answers is a program to compile
             names = [f"{way} {_name(design)} x {count}" for design in designs]
-            outcomes = self._spread(_simulate_tasks, tasks, names)
+            outcomes = self.results(_simulate_tasks, tasks, names)
         else:
             names = [f"{way} {_name(d)} {number}" for d in designs for number in range(count)]
-            flat = self._spread(_simulate_one, [task for each in tasks for task in each], names)
+            flat = self.results(_simulate_one, [task for each in tasks for task in each], names)
             outcomes = [flat[place : place + count] for place in range(0, len(flat), count)]
-        return [[Outcome(*each) for each in of_design] for of_design in outcomes]
+        return [[_outcome_of(each) for each in of_design] for of_design in outcomes]
+
+    def results(
+        self, work: Callable[[Any], Any], tasks: Sequence[Any], names: Sequence[str]
+    ) -> list[Any]:
+        """Results of all tasks, in their order; those that are kept are not made again."""
+        keys = [digest_value(name)[:16] for name in names]
+        if self._folder is not None:
+            unread = (key for key in keys if key not in self._results)
+            self._results |= read_kept(self._folder, unread)
+        missing = [place for place, key in enumerate(keys) if key not in self._results]
+        self._on_progress(len(tasks) - len(missing))
+        for place, result in self._map_tasks(work, [tasks[place] for place in missing]):
+            key = keys[missing[place]]
+            self._results[key] = result
+            if self._folder is not None:
+                keep(self._folder, key, replace_non_finite(result))
+            self._on_progress(1)
+        return [self._results[key] for key in keys]
 
     def slopes(self, numbers: Sequence[int], aim: Aim) -> list[float]:
         """A of every number of answers."""
         common = self._worlds, self._leniency, self._seed
         designs = [(n, aim.width, aim.limits.images_at(aim.prices, n)) for n in numbers]
         names = [f"law answers={n} width={width} most={most:g}" for n, width, most in designs]
-        return self._spread(_find_slope, [(*common, *each) for each in designs], names)
+        return self.results(_find_slope, [(*common, *each) for each in designs], names)
+
+
+def _outcome_of(numbers: Sequence[float | None]) -> Outcome:
+    """An outcome as it was kept: JSON has no number where there is none."""
+    return Outcome(*(np.nan if each is None else each for each in numbers))
 
 
 def _list_tasks(
@@ -159,9 +200,3 @@ def certify_option(studied: SimulatedDesigns, option: Option, studies: int) -> C
         return CertifiedDesign(design, converged, len(converged))
     (normal,) = studied([design], studies)
     return CertifiedDesign(design, normal, len(converged))
-
-
-def identity_of(worlds: Sequence[Populations], leniency: float, seed: int) -> str:
-    """Identify simulated studies by everything besides their design."""
-    parts = [[np.asarray(part).tolist() for part in world] for world in worlds]
-    return json.dumps([parts, leniency, seed])

@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bayesrep.errors import OptionError
-from bayesrep.lab.design_widths import SimulatedDesigns, identity_of
+from bayesrep.lab.design_widths import SimulatedDesigns
 from bayesrep.lab.designs import MAX_SIMULATED_IMAGES, Prices
-from bayesrep.lab.parallel import open_pool
 from bayesrep.lab.populations import DEFAULT_LENIENCY, Design
 from bayesrep.lab.simulate_design import average_outcomes
+from bayesrep.parallel import open_pool
 from bayesrep.progress import progress_bar
 from bayesrep.studies.populations import Populations
 
@@ -83,12 +83,13 @@ def next_batch(
         replace(design, images=min(images, MAX_SIMULATED_IMAGES), answers=answers)
         for images, answers in ends
     ]
-    # Simulations that are kept belong to these worlds alone.
-    bound = identity_of(worlds, leniency, seed)
-    with progress_bar(len(ends), "piece", show=progress) as bar:
-        options: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "kept": kept}
-        with open_pool(identity=bound, on_progress=bar.advance, **options) as spread:
-            outcomes = SimulatedDesigns(spread, worlds, leniency, seed)(designs, BATCH_STUDIES)
+    with (
+        progress_bar(len(ends), "piece", show=progress) as bar,
+        open_pool(jobs, cluster=cluster) as map_tasks,
+    ):
+        drawn_from = worlds, leniency, seed
+        studied = SimulatedDesigns(map_tasks, *drawn_from, kept=kept, on_progress=bar.advance)
+        outcomes = studied(designs, BATCH_STUDIES)
     widths = [average_outcomes(each).mean_width for each in outcomes]
     squares = {end: width**2 for end, width in zip(ends, widths, strict=True)}
     now = design.images, design.answers

@@ -17,7 +17,6 @@ fits, whose widths correct the law, and whose intervals are held against the tru
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.stats import norm
@@ -30,14 +29,13 @@ from bayesrep.lab.design_widths import (
     SimulatedDesigns,
     certify_option,
     find_laws,
-    identity_of,
     simulated_numbers,
     worker_parts,
 )
 from bayesrep.lab.designs import LEAST_IMAGES, Aim, Law, Limits, Option, Prices, law_of
-from bayesrep.lab.parallel import open_pool
 from bayesrep.lab.populations import DEFAULT_LENIENCY, Design
 from bayesrep.lab.simulate_design import Outcome, average_outcomes
+from bayesrep.parallel import open_pool
 from bayesrep.progress import progress_bar
 from bayesrep.studies.populations import Populations
 
@@ -146,8 +144,11 @@ def plan(
         Simulated studies of the design that is chosen.
     seed
         Seed of all that is random.
-    jobs, cluster, kept
-        As `bayesrep.lab.parallel.WorkPool` takes them.
+    jobs, cluster
+        Processes (one a core; 1: this one), or in their place a Ray cluster's address: "local",
+        "auto" or HOST:PORT.
+    kept
+        Folder for results as they are made; a stopped plan goes on from there.
     progress
         Show a bar on standard error.
 
@@ -172,21 +173,22 @@ def plan(
     )
     each = None if workers is None else workers // crowds
     aim = Aim(prices, limits, width, Design(LEAST_IMAGES, numbers[0], each, crowds))
-    bound = identity_of(worlds, leniency, seed)
     pieces = len(simulated_numbers(numbers)) + 2 * STUDIES_OF_CROWDS + studies
-    with progress_bar(pieces, "piece", show=progress) as bar:
-        options: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "kept": kept}
-        with open_pool(identity=bound, on_progress=bar.advance, **options) as spread:
-            # First the law of each number of answers, then what workers add, then the plan itself.
-            studied = SimulatedDesigns(spread, worlds, leniency, seed)
-            bar.stage("designs")
-            laws = find_laws(studied, numbers, aim)
-            bar.stage("workers")
-            worker_part = worker_parts(studied, workers)
-            if each is not None:
-                laws = [law._replace(floor=worker_part[crowds] / each) for law in laws]
-            bar.stage("the plan")
-            certified = certify_option(studied, aim.cheapest(laws), studies)
+    with (
+        progress_bar(pieces, "piece", show=progress) as bar,
+        open_pool(jobs, cluster=cluster) as map_tasks,
+    ):
+        # First the law of each number of answers, then what workers add, then the plan itself.
+        drawn_from = worlds, leniency, seed
+        studied = SimulatedDesigns(map_tasks, *drawn_from, kept=kept, on_progress=bar.advance)
+        bar.stage("designs")
+        laws = find_laws(studied, numbers, aim)
+        bar.stage("workers")
+        worker_part = worker_parts(studied, workers)
+        if each is not None:
+            laws = [law._replace(floor=worker_part[crowds] / each) for law in laws]
+        bar.stage("the plan")
+        certified = certify_option(studied, aim.cheapest(laws), studies)
     return _conclude(aim, laws, worker_part, certified, studies)
 
 

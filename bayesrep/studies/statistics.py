@@ -6,7 +6,6 @@ classifier, the number correct. Cells of shards add up exactly, and nothing that
 depends on the number of images.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, Violation, listing
+from bayesrep.files.digests import digest_parts
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.leniency import Annotators, lacks_workers, leniency_scale
 from bayesrep.studies.representation import Compared, brief, number
@@ -251,17 +251,19 @@ class SufficientStatistics(Compared):
         study and for any division of it into shards, and for studies that differ only in which
         images of a cell all classifiers get right: `bayesrep.Study.fingerprint` tells these apart.
         """
-        digest = hashlib.sha256("\0".join(self.classifiers).encode())
+        return digest_parts(self._contents())
+
+    def _contents(self) -> Iterator[bytes]:
+        yield "\0".join(self.classifiers).encode()
         others = sorted(set(self.cells) - set(REQUIRED_ROLES))
         for cells in (self.cells[role] for role in (*REQUIRED_ROLES, *others)):
             for counts in (cells.selected, cells.shown, cells.images, cells.correct, cells.squares):
                 if counts is None:
                     continue
-                digest.update(f"{counts.shape}".encode())
-                digest.update(np.ascontiguousarray(counts, dtype="<i8").tobytes())
+                yield f"{counts.shape}".encode()
+                yield np.ascontiguousarray(counts, dtype="<i8").tobytes()
             if cells.selection is not None:
-                digest.update(json.dumps(cells.selection.content()).encode())
-        return digest.hexdigest()
+                yield json.dumps(cells.selection.content()).encode()
 
     def accuracy(self, role: str) -> Floats:
         """The plain accuracy of each classifier on one data set, [C]."""

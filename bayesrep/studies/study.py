@@ -4,7 +4,6 @@ Nothing here estimates anything. A `Study` is data that obeys the rules in `rule
 once at construction, so that every later room can rely on it.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, Violation, listing
+from bayesrep.files.digests import digest_parts
 from bayesrep.studies import validation
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.input_arrays import align_rows, frame_columns, order_columns
@@ -265,12 +265,8 @@ class Study(Compared):
         the images left out and the workers' names are not, since no fit depends on them. Every fit
         of the study records it, and nothing that looks at images takes another study's fit.
         """
-        digest = hashlib.sha256()
-        for part in self._contents():
-            # The length keeps neighbouring parts from running into each other.
-            digest.update(f"{len(part)}:".encode())
-            digest.update(part)
-        return digest.hexdigest()
+        # The length keeps neighbouring parts from running into each other.
+        return digest_parts(b"%d:%b" % (len(part), part) for part in self._contents())
 
     def _contents(self) -> Iterator[bytes]:
         yield _text_bytes(self.classifiers)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import Violation, listing
+from bayesrep.files.digests import short_digest
 from bayesrep.studies import validation
 from bayesrep.studies.input_arrays import align_rows, own_array
 from bayesrep.studies.representation import Compared, brief, number
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def code(name: str, salt: bytes) -> str:
     """Encode a worker's name: equal names have equal codes under one salt."""
-    return blake2b(name.encode(), key=salt, digest_size=8).hexdigest()
+    return short_digest(name.encode(), key=salt).hex()
 
 
 def code_workers(answers: "pl.DataFrame") -> "pl.DataFrame":

@@ -1,13 +1,12 @@
 """Runs of a grid: a study, a method and its settings, with the key that names the result."""
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, TypeAlias
 
 from bayesrep.choices import CHAIN_ARGUMENTS, STRATEGIES, find_strategy
+from bayesrep.files.digests import digest_value
 
 Value: TypeAlias = str | int | float | bool | tuple[float, float] | None
 Settings: TypeAlias = tuple[tuple[str, Value], ...]
@@ -69,7 +68,7 @@ class SweepRun:
             "settings": dict(self.settings),
             "options": dict(self.options),
         }
-        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
+        return digest_value(what)[:16]
 
     def axes(self) -> dict[str, Any]:
         """Place of the run in the grid, as columns of a table."""

@@ -6,26 +6,21 @@ by the process that made it, or where a Ray cluster makes the runs by the one th
 """
 
 import os
-import signal
 import statistics
-import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor
-from concurrent.futures import wait as wait_for
 from contextlib import ExitStack
+from functools import partial
 from importlib.metadata import entry_points
-from multiprocessing import active_children, connection, get_context, parent_process
-from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from bayesrep.inference.program import kept_programs
-from bayesrep.ray_cluster import join_cluster, map_on_cluster
+from bayesrep.parallel import call_apart, joined_cluster, map_on_cluster, open_pool
+from bayesrep.store import keep
 from bayesrep.sweeps.claims import claim, open_claims
 from bayesrep.sweeps.execute import Result, result_of
 from bayesrep.sweeps.run_spec import SweepRun
-from bayesrep.sweeps.store import keep, read_results, working_seconds
+from bayesrep.sweeps.store import RUNS_FOLDER, read_results, working_seconds
 
 SIZE_AXES = ("study_images", "study_classifiers", "model", "chains", "warmup", "draws", "bootstrap")
 """Axes that decide how long a method takes, beside which study it is."""
@@ -90,42 +85,21 @@ def make(
 
     Those of other processes are waited for at the end, and made where these have died.
     """
-    n_made, waiting = 0, deque((run, False) for run in missing)
-
-    def take(run: SweepRun, outcome: tuple[Result, bool] | None) -> None:
-        nonlocal n_made
-        if outcome is None:
-            waiting.append((run, True))
-        else:
-            n_made += outcome[1]
-            on_result(run, outcome[0])
-
-    if jobs == 1:
-        with kept_programs():
-            while waiting:
-                run, wait = waiting.popleft()
-                take(run, _make_run(run, out, wait=wait))
-        return n_made
-    context = get_context("spawn")
-    places: SimpleQueue[int] = context.SimpleQueue()
-    for place in range(jobs):
-        places.put(place)
-    pool = ProcessPoolExecutor(jobs, context, _begin, (places, jobs, gpus))
-    try:
-        # Not all at once: who interrupts does not wait, and runs are made in their order.
-        running: dict[Any, SweepRun] = {}
-        while waiting or running:
-            while waiting and len(running) <= jobs:
-                run, wait = waiting.popleft()
-                running[pool.submit(_make_run, run, out, wait=wait)] = run
-            for future in wait_for(running, return_when=FIRST_COMPLETED).done:
-                take(running.pop(future), future.result())
-    except BaseException:
-        for process in active_children():
-            process.terminate()
-        pool.shutdown(cancel_futures=True)  # as they have ended, soon; and lets go what they shared
-        raise
-    pool.shutdown()
+    n_made = 0
+    with ExitStack() as stack:
+        if jobs == 1:
+            stack.enter_context(kept_programs())
+        begin = partial(_take_share, jobs=jobs, gpus=gpus)
+        map_tasks = stack.enter_context(open_pool(jobs, begin=begin))
+        for wait in (False, True):
+            others: list[SweepRun] = []
+            for place, made in map_tasks(_make_run, [(run, out, wait) for run in missing]):
+                if made is None:
+                    others.append(missing[place])
+                else:
+                    n_made += made[1]
+                    on_result(missing[place], made[0])
+            missing = others
     return n_made
 
 
@@ -136,8 +110,7 @@ def make_on_cluster(
 
     Every GPU makes one run at a time; without any, every machine does, with all its cores.
     """
-    ray, own = join_cluster(cluster)
-    try:
+    with joined_cluster(cluster) as ray:
         every = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         cores = [machine["CPU"] for machine in every if machine.get("CPU")]
         gpus = int(sum(machine.get("GPU", 0) for machine in every))
@@ -146,14 +119,11 @@ def make_on_cluster(
         with open_claims(out) as claims:
             own = [run for run in missing if claim(claims, run.key, wait=False)]
             tasks = [(run, Path.cwd()) for run in own]
-            for place, result in map_on_cluster(ray, _make_elsewhere, tasks, **needs):
-                keep(out, own[place].key, result)
+            for place, result in map_on_cluster(ray, needs, _make_elsewhere, tasks):
+                keep(out / RUNS_FOLDER, own[place].key, result)
                 take_run(own[place], result)
         others = [run for run in missing if run not in own]
         return len(own) + make(others, out, jobs=1, gpus=0, on_result=take_run)
-    finally:
-        if own:
-            ray.shutdown()
 
 
 def _make_elsewhere(task: tuple[SweepRun, Path]) -> Result:
@@ -163,15 +133,16 @@ def _make_elsewhere(task: tuple[SweepRun, Path]) -> Result:
         return result_of(run)
 
 
-def _make_run(run: SweepRun, out: Path, *, wait: bool) -> tuple[Result, bool] | None:
+def _make_run(task: tuple[SweepRun, Path, bool]) -> tuple[Result, bool] | None:
     """Make a run unless another process does; return its result and whether it was made now."""
+    run, out, wait = task
     with open_claims(out) as claims:
         if not claim(claims, run.key, wait=wait):
             return None
         if done := read_results(out, [run.key]):
             return done[run.key], False
         result = result_of(run)
-        keep(out, run.key, result)
+        keep(out / RUNS_FOLDER, run.key, result)
         return result, True
 
 
@@ -179,12 +150,8 @@ _PROCESS_CONTEXT = ExitStack()
 """Contexts entered for as long as a process lives."""
 
 
-def _begin(places: "SimpleQueue[int]", jobs: int, gpus: int) -> None:
-    """Settle a process: its cores, its GPU, and that it ends with the one that started it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it hears Ctrl-C and ends it
-    place, parent = places.get(), parent_process()
-    assert parent is not None
-    threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+def _take_share(place: int, jobs: int, gpus: int) -> None:
+    """Settle a process: its cores, its GPU, and where its programs are kept."""
     if hasattr(os, "sched_setaffinity"):  # Linux
         os.sched_setaffinity(0, cores_of(place, jobs, os.sched_getaffinity(0)))
     if gpus:
@@ -207,18 +174,11 @@ def gpu_of(place: int, gpus: int, environment: Mapping[str, str]) -> str:
     return devices[place % len(devices)]
 
 
-def _end_with(parent: int) -> None:
-    """End this process when its parent has ended, however that was."""
-    connection.wait([parent])
-    os._exit(1)
-
-
 def count_gpus() -> int:
     """Count JAX's GPUs in a process of its own, which releases them again."""
     if not entry_points(group="jax_plugins"):  # JAX for CPUs alone
         return 0
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        return pool.submit(_gpus).result()
+    return call_apart(_gpus)
 
 
 def _gpus() -> int:

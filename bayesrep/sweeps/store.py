@@ -20,6 +20,7 @@ from bayesrep.atomic import find_foreign, replaced_file
 from bayesrep.bounds import is_of_kind
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.files import strict_json
+from bayesrep.store import read_kept, write_json
 from bayesrep.sweeps.claims import FOLDER_CLAIM, claim, open_claims
 from bayesrep.sweeps.coverage import SCORE_COLUMNS
 from bayesrep.sweeps.execute import Result
@@ -97,26 +98,10 @@ def describe_place(axes: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in axes.items() if value is not None)
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write a file whole or not at all."""
-    with replaced_file(path) as partial:
-        partial.write_text(json.dumps(value, allow_nan=False) + "\n", encoding="utf-8")
-
-
-def keep(out: Path, key: str, result: Result) -> None:
-    """Write what a finished run came to."""
-    write_json(out / RUNS_FOLDER / f"{key}.json", result)
-
-
 def read_results(out: Path, keys: Iterable[str]) -> dict[str, Result]:
     """Read the results of the finished runs; a run with a damaged file is to be made again."""
-    results: dict[str, Result] = {}
-    for key in keys:
-        with suppress(StudyError):
-            result = strict_json.read(out / RUNS_FOLDER / f"{key}.json")
-            if _is_whole(result):
-                results[key] = result
-    return results
+    results = read_kept(out / RUNS_FOLDER, keys)
+    return {key: result for key, result in results.items() if _is_whole(result)}
 
 
 def _is_whole(result: Any) -> bool:

@@ -1,6 +1,5 @@
 """The studies of a grid: made or read, and left with some of every image's answers."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayesrep.errors import StudyError
+from bayesrep.files.digests import digest_parts
 from bayesrep.numerics.thinning import check_annotators
 from bayesrep.sources import READERS
 from bayesrep.sources.placebo import deal_answers
@@ -54,16 +54,16 @@ def add_contents(specs: Sequence[StudySpec]) -> tuple[StudySpec, ...]:
 
 def contents(study: Study) -> str:
     """A digest of all of a study that a run may look at, whoever answered and its truth too."""
-    digest = hashlib.sha256(study.fingerprint().encode())
+    parts = [study.fingerprint().encode()]
     for role, data in sorted(study.datasets.items()):
-        digest.update(role.encode())
+        parts.append(role.encode())
         if data.answers is not None:
-            digest.update("\0".join(data.answers.workers.tolist()).encode())
-            for part in (data.answers.image, data.answers.worker, data.answers.selected):
-                digest.update(part.tobytes())
+            parts.append("\0".join(data.answers.workers.tolist()).encode())
+            columns = data.answers.image, data.answers.worker, data.answers.selected
+            parts += [column.tobytes() for column in columns]
     truth = true_accuracies(study)
-    digest.update(b"" if truth is None else truth.tobytes())
-    return digest.hexdigest()
+    parts.append(b"" if truth is None else truth.tobytes())
+    return digest_parts(parts)
 
 
 def true_accuracies(study: Study) -> Floats | None:

@@ -12,7 +12,6 @@ power cut leaves a content without its pixels. Several processes may fill a cach
 digest covers every file's size and times of change, so that changed files are decoded again.
 """
 
-import hashlib
 import json
 import math
 import mmap
@@ -25,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, reason
+from bayesrep.files.digests import digest_parts
 from bayesrep.types import Ints
 from bayesrep.vision.image_digests import UNKNOWN_CONTENT
 from bayesrep.vision.pixels import KeptPixels, Preprocessing
@@ -54,7 +54,7 @@ class PixelCache:
         from PIL import __version__ as pillow  # resizing may change between versions
 
         key = f"{fingerprint}\n{preprocessing!r}\n{pillow}"
-        self._folder = folder / hashlib.sha256(key.encode()).hexdigest()[:24]
+        self._folder = folder / digest_parts([key.encode()])[:24]
         shape = (images, *preprocessing.size, 3)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)

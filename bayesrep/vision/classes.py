@@ -7,13 +7,13 @@ the class in files of predictions) and, if the folders of images have other name
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 
 import polars as pl
 
 from bayesrep.errors import PredictionError, StudyError, listing
 from bayesrep.files import tables
+from bayesrep.files.digests import digest_parts
 from bayesrep.files.names import normalize_names
 from bayesrep.files.values import whole_numbers
 from bayesrep.studies.imagenet import synsets
@@ -73,7 +73,7 @@ class Classes:
 
 
 def _digest(text: str) -> str:
-    return sha256(text.encode()).hexdigest()[:16]
+    return digest_parts([text.encode()])[:16]
 
 
 IMAGENET = Classes(synsets(), synsets())

@@ -5,13 +5,13 @@ machine that lists or reads it. The least recently used archives are removed to 
 """
 
 import gzip
-import hashlib
 import os
 import zlib
 from pathlib import Path
 
 from bayesrep.atomic import make_room, replaced_file, user_cache
 from bayesrep.errors import PredictionError, reason
+from bayesrep.files.digests import digest_parts
 
 GZIPPED_ENDINGS = (".tar.gz", ".tgz")
 _UNPACKED_BYTES = 2**20  # bytes unpacked at once
@@ -27,7 +27,7 @@ def unpack_archive(file: str) -> str:
     state = f"{os.path.abspath(file)}\0{status.st_size}\0{status.st_mtime_ns}"
     try:
         folder = user_cache() / "archives"
-        plain = folder / f"{hashlib.sha256(os.fsencode(state)).hexdigest()[:24]}.tar"
+        plain = folder / f"{digest_parts([os.fsencode(state)])[:24]}.tar"
         if not plain.exists():
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             make_room(folder.iterdir(), _MAX_CACHED_BYTES)

@@ -7,7 +7,6 @@ their file's size and times of change (see `bayesrep.vision.images.ImageSet.stam
 the same, so does the content; otherwise the bytes are read and digested again.
 """
 
-import hashlib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, StudyError, reason
 from bayesrep.files import parquet
+from bayesrep.files.digests import short_digest
 from bayesrep.machine import cores
 from bayesrep.studies import layout
 from bayesrep.types import Ints
@@ -30,7 +30,7 @@ _DIGEST_BATCH_IMAGES = 256  # images digested between two chances to be interrup
 
 def digest(data: bytes) -> int:
     """64 bits that tell images apart; never `UNKNOWN_CONTENT`."""
-    number = int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
+    number = int.from_bytes(short_digest(data), "little")
     return number or UNKNOWN_CONTENT + 1
 
 

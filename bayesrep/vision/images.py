@@ -7,7 +7,6 @@ Every file with an image's name is an image, and a failure if it cannot be read 
 pipe): each file is evaluated, listed as failed or counted as passed over.
 """
 
-import hashlib
 import os
 import posixpath
 import re
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, StudyError, listing, reason
 from bayesrep.files import tables
+from bayesrep.files.digests import digest_parts, short_digest
 from bayesrep.files.names import normalize_name, normalize_names
 from bayesrep.studies import validation
 from bayesrep.types import Ints
@@ -98,19 +98,15 @@ class ImageSet:
 
         The time of change is the system's own beside that of modification, which anybody can set.
         """
-        files = [hashlib.blake2b(_status(name).encode(), digest_size=8) for name in self.files]
-        stamps = np.empty(len(self), dtype=np.uint64)
-        for image, (file, offset, size) in enumerate(self.place.tolist()):
-            state = files[file].copy()
-            state.update(f"{offset}\0{size}".encode())
-            stamps[image] = int.from_bytes(state.digest(), "little")
-        return stamps
+        files = [_status(name) for name in self.files]
+        states = (f"{files[file]}{offset}\0{size}" for file, offset, size in self.place.tolist())
+        digests = b"".join(short_digest(state.encode()) for state in states)
+        return np.frombuffer(digests, "<u8").astype(np.uint64)
 
     def fingerprint(self) -> str:
         """A hexadecimal digest of the images' names and stamps."""
-        digest = hashlib.sha256("\n".join(self.names).encode("utf-8", "surrogateescape"))
-        digest.update(self.stamps().tobytes())
-        return digest.hexdigest()
+        names = "\n".join(self.names).encode("utf-8", "surrogateescape")
+        return digest_parts([names, self.stamps().tobytes()])
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ answered.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
 from typing import Any
 
+from bayesrep.files.digests import digest_parts
 from bayesrep.files.names import normalize_name
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision.classes import Classes
@@ -98,5 +98,5 @@ def match_names(names: Sequence[str], classes: Classes) -> LargeHead | None:
     if not enough or len(places) < len(numbers) - numbers.count(-1):
         return None
     outputs = tuple(places.get(number, -1) for number in range(len(classes)))
-    digest = sha256("\n".join(names).encode()).hexdigest()[:8]
+    digest = digest_parts(["\n".join(names).encode()])[:8]
     return LargeHead(f"label_names of its configuration ({digest})", len(names), outputs)

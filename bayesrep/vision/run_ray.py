@@ -7,11 +7,12 @@ must be reachable under the same paths everywhere.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from bayesrep.errors import ClusterError, reason
-from bayesrep.ray_cluster import join_cluster
+from bayesrep.parallel import joined_cluster
 from bayesrep.types import Ints
 from bayesrep.vision.architectures import Architecture
 from bayesrep.vision.devices import Device
@@ -53,8 +54,8 @@ class Cluster:
     def __init__(
         self, address: str, images: ImageSet, device: Device, workers: int | None = None
     ) -> None:
-        self._ray, self._own = join_cluster(address, workers)
-        ray = self._ray
+        self._joined = ExitStack()
+        self._ray = ray = self._joined.enter_context(joined_cluster(address, workers))
         resources = ray.cluster_resources()
         gpus, cpus = int(resources.get("GPU", 0)), int(resources.get("CPU", 1))
         count = workers or (gpus if device.is_cuda else cpus)
@@ -124,8 +125,7 @@ class Cluster:
         """Stop the workers, and Ray where it was started here."""
         for worker in self.workers:
             self._ray.kill(worker)
-        if self._own:
-            self._ray.shutdown()
+        self._joined.close()
 
     def _new(self) -> Any:
         worker = self._ray.remote(Worker).options(**self._options)

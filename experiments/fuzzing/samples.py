@@ -370,6 +370,7 @@ def suite_files() -> Files:
 
 def sweep_files() -> Files:
     """The folder of a sweep whose runs are made, one of them in vain."""
+    from bayesrep.store import keep
     from bayesrep.sweeps import store
     from bayesrep.sweeps.execute import result_of
     from bayesrep.sweeps.run_spec import StudySpec, SweepRun
@@ -381,8 +382,8 @@ def sweep_files() -> Files:
     def swept(root: Path) -> None:
         store.begin(root / "out", root / "grid.toml", runs)
         for run in runs:
-            store.keep(
-                root / "out",
+            keep(
+                root / "out" / store.RUNS_FOLDER,
                 run.key,
                 result_of(run) | {"seconds": {"study": 0.1, "estimating": 0.2}},
             )

@@ -79,7 +79,9 @@ def add(parser: ArgumentParser) -> None:
     option("--studies", type=int, help="simulated studies of the plan (12)")
     option("--jobs", type=int, metavar="N", help="processes (one a core)")
     add_shared(parser, "--ray")
-    option("--keep", type=Path, metavar="FILE", help="what is done, so that a stopped run goes on")
+    option(
+        "--keep", type=Path, metavar="FOLDER", help="what is done, so that a stopped run goes on"
+    )
     add_shared(parser, "--seed", "--no-progress")
 
 

@@ -14,7 +14,6 @@ import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ import polars as pl
 
 from bayesrep.errors import StudyError, Violation, plain_text, reason
 from bayesrep.files import json_stream
+from bayesrep.files.digests import short_digest
 from bayesrep.files.json_stream import as_word
 from bayesrep.files.names import normalize_name
 from bayesrep.sources.evals.records import UNANSWERED_SCORE, Log, LogChoices, make_records
@@ -292,4 +292,4 @@ def _rows(sample: Any, where: str) -> Iterator[tuple[Any, ...]]:
 
 def _digest(text: str) -> str:
     start = " ".join(text[: 2 * _INPUT_CHARACTERS].split())[:_INPUT_CHARACTERS]
-    return blake2b(start.encode("utf-8", "replace"), digest_size=16).hexdigest()
+    return short_digest(start.encode("utf-8", "replace"), 16).hex()

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from hashlib import blake2b
 from typing import Any
 
 import polars as pl
 
 from bayesrep.choices import Key
 from bayesrep.errors import OptionError, StudyError, listing, plain_text
+from bayesrep.files.digests import digest_parts, short_digest
 from bayesrep.files.json_stream import as_word
 from bayesrep.files.names import normalize_name, normalize_names, warn_of_shortened
 from bayesrep.files.values import is_missing
@@ -143,7 +143,7 @@ def make_records(table: pl.DataFrame, where: str, **same: str | int | None) -> p
 def digest_scores(records: pl.DataFrame) -> str:
     """The same of records whose items have the same scores, in whatever order."""
     scores = records.select("item", "attempt", "scorer", "metric", "filter", "score")
-    return blake2b(scores.hash_rows().sort().to_numpy().tobytes(), digest_size=16).hexdigest()
+    return digest_parts([scores.hash_rows().sort().to_numpy().tobytes()])
 
 
 def unread_log(where: str, tool: str, task: str) -> Log:
@@ -173,7 +173,7 @@ def _shorten_key(text: str) -> str:
     """A key that is short, and as unique."""
     if len(text) <= _MAX_KEY_CHARACTERS:
         return plain_text(text)
-    return f"{plain_text(text[:60])}... {blake2b(text.encode(), digest_size=8).hexdigest()}"
+    return f"{plain_text(text[:60])}... {short_digest(text.encode()).hex()}"
 
 
 def group_log(log: Log, owner: Mapping[str, str]) -> Log:

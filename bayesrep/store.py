@@ -1,0 +1,78 @@
+"""Work that is kept while it is made: a folder of files, each there whole or not at all.
+
+One file says what the work depends on, so that the folder is refused to other work, by the name of
+what differs. What is missing is made again, and so is what cannot be read.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from bayesrep.atomic import find_foreign, replaced_file
+from bayesrep.errors import BayesrepError, OptionError, StudyError, reason
+from bayesrep.files import strict_json
+
+
+def open_store(
+    folder: str | Path,
+    identity: Mapping[str, Any],
+    *,
+    name: str = "identity.json",
+    refusal: type[BayesrepError] = OptionError,
+) -> Path:
+    """Make the folder of a work, or refuse the one that is there to any other."""
+    place = Path(folder)
+    facts = json.loads(json.dumps(identity))
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        if not (place / name).exists():
+            if find_foreign(place, ()):
+                raise refusal("kept-work-folder-not-empty", path=place)
+            write_json(place / name, facts)
+        kept = strict_json.load(place / name)
+        if not isinstance(kept, dict):
+            raise ValueError(f"{name} is not ours")
+    except BayesrepError:
+        raise
+    except (OSError, ValueError) as error:
+        raise refusal("kept-work-unreadable", path=place, reason=reason(error)) from None
+    if (setting := find_other(kept, facts)) is not None:
+        shown = {
+            key: _shorten(each.get(setting))
+            for key, each in (("kept_value", kept), ("value", facts))
+        }
+        raise refusal("kept-work-of-another", path=place, setting=setting, **shown)
+    return place
+
+
+def find_other(kept: Mapping[str, Any], asked: Mapping[str, Any]) -> str | None:
+    """The first fact that kept work and the work that is asked for do not share."""
+    names = [*asked, *(name for name in kept if name not in asked)]
+    return next((name for name in names if kept.get(name) != asked.get(name)), None)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value into a file of its own."""
+    with replaced_file(path) as partial:
+        partial.write_text(json.dumps(value, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def keep(folder: Path, key: str, result: Any) -> None:
+    """Keep a result that JSON can hold."""
+    write_json(folder / f"{key}.json", result)
+
+
+def read_kept(folder: Path, keys: Iterable[str]) -> dict[str, Any]:
+    """The results that are kept of some keys."""
+    results: dict[str, Any] = {}
+    for key in keys:
+        with suppress(StudyError):
+            results[key] = strict_json.read(folder / f"{key}.json")
+    return results
+
+
+def _shorten(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "..."
