@@ -90,7 +90,7 @@ REMARKS = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/samplers.{md,json}."""
+    """Run the experiment and write its part of docs/results/sampling.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.samplers", description=__doc__)
     parser.add_argument("--work", type=Path, default=Path("build/experiments"))
     arguments = parser.parse_args(argv)

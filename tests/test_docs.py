@@ -10,7 +10,6 @@ import sys
 import textwrap
 import tomllib
 import warnings
-from collections import Counter
 from dataclasses import fields
 from html.parser import HTMLParser
 from importlib.util import find_spec
@@ -32,6 +31,7 @@ from bayesrep.estimators import ESTIMATORS
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.posterior.files import StoredPosterior
 from bayesrep.posterior.groups import name_groups, need_group
+from experiments.results import read_numbers
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -123,34 +123,47 @@ def test_every_method_is_documented():
     assert missing == []
 
 
-RESULTS = [page for page in (DOCS / "results").glob("*.md") if page.name != "README.md"]
+RESULTS = {
+    name: (page, text)
+    for page in (DOCS / "results").glob("*.md")
+    for name, _, text in (part.partition("\n") for part in told(page).split("\n## ")[1:])
+}
 
 
-def test_every_result_has_its_command():
-    """A page of results names the module that made it, and the module exists."""
-    commands = {
-        page.name: re.search(r"Made by `python -m ([\w.]+)", told(page)) for page in RESULTS
-    }
-    without = [
-        name for name, found in commands.items() if found is None or find_spec(found[1]) is None
-    ]
-    assert without == []
+def test_every_result_has_its_command_and_its_numbers():
+    """A section of results names the module that made it, and the module exists."""
+    for name, (_, text) in RESULTS.items():
+        made = re.search(r"^Made by `python -m ([\w.]+)", text, flags=re.M)
+        assert made, name
+        assert find_spec(made[1]), name
+    pages = {page for page, _ in RESULTS.values()}
+    assert sorted(RESULTS) == sorted(
+        name for page in pages for name in json.loads(page.with_suffix(".json").read_text("utf-8"))
+    )
 
 
 def test_every_result_is_in_the_index():
     index = told(DOCS / "results" / "README.md")
-    assert [page.name for page in RESULTS if f"({page.name})" not in index] == []
+    links = {name: f"({page.name}#{name.replace('.', '')})" for name, (page, _) in RESULTS.items()}
+    assert [name for name, link in links.items() if link not in index] == []
+
+
+def test_every_picture_is_shown():
+    shown = {
+        (page.parent / name).resolve()
+        for page in PAGES
+        for name in re.findall(r"\]\(([^)#]+\.(?:png|svg))", told(page))
+    }
+    pictures = {path for kind in ("png", "svg") for path in DOCS.rglob(f"*.{kind}")}
+    assert pictures - shown == set()
 
 
 def test_the_site_lists_every_page_once():
-    """Pages of results may be left to their index, which names them all."""
     _, _, nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")
-    listed = Counter(re.findall(r"[\w./-]+\.md", nav))
-    assert [page for page, times in listed.items() if times > 1] == []
-    pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
-    assert set(listed) <= pages
-    assert [page for page in pages - set(listed) if not page.startswith("results/")] == []
-    assert "results/README.md" in listed
+    listed = re.findall(r"[\w./-]+\.md", nav)
+    assert sorted(listed) == sorted(
+        page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")
+    )
 
 
 def test_every_command_is_on_its_page():
@@ -466,13 +479,13 @@ def test_every_figure_is_in_the_gallery():
 
 
 def test_the_placebo_is_told_in_the_numbers_of_its_result():
-    text = (DOCS / "placebo.md").read_text(encoding="utf-8")
-    summary = json.loads((DOCS / "results" / "placebo.json").read_text("utf-8"))["summary"]
+    text = told(DOCS / "results" / "placebo.md").partition("\n## ")[0]
+    summary = read_numbers("placebo")["summary"]
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
-    told = [tuple(map(float, row[1:])) for row in rows[1:-1]]
+    shown = [tuple(map(float, row[1:])) for row in rows[1:-1]]
     names = ("raw", "naive", "jackknife", "em-spline", "joint")
     found = [(summary[n]["mean_gap"], summary[n]["standard_error"]) for n in names]
-    assert told == [tuple(round(100 * value, 2) + 0.0 for value in pair) for pair in found]
+    assert shown == [tuple(round(100 * value, 2) + 0.0 for value in pair) for pair in found]
     assert f"{100 * summary['inside']:.1f} %" in text
 
 
@@ -586,11 +599,8 @@ def test_the_site_says_what_the_docstrings_and_commands_say(site: Path):
         assert not re.search(r":(mod|func|class):<code>", page.read_text("utf-8")), page.name
 
 
-def test_the_site_tells_what_a_result_shows_and_offers_what_is_no_page(site: Path):
-    """Before its numbers, under the name that the site has for it; the changelog; the notebook."""
-    page = (site / "results" / "placebo.html").read_text(encoding="utf-8")
-    assert "Real annotators and classifiers, true gap zero" in page
-    assert re.search(r"<h1[^>]*>Placebo<", page)
+def test_the_site_offers_what_is_no_page(site: Path):
+    """The changelog; the notebook; results are found after guides."""
     changes = (site / "changelog.html").read_text(encoding="utf-8")
     assert ">Unreleased<" in changes
     book = json.loads((site / "tutorial-python.ipynb").read_text(encoding="utf-8"))
