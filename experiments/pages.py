@@ -7,19 +7,22 @@ from typing import Any
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
-def run_page(page: str, only: str = "") -> dict[str, Any]:
+def run_page(page: str, section: str = "", only: str = "") -> dict[str, Any]:
     """Run the Python of a page in order, and give the names that it leaves.
 
     Parameters
     ----------
     page
         Its path below docs/.
+    section
+        Its heading, where it is one section of the page that is run.
     only
         What a block has to hold to be run.
     """
     execute = runpy.run_path(str(DOCS / "execute.py"))
     names: dict[str, Any] = {}
-    for code in execute["blocks"]((DOCS / page).read_text(encoding="utf-8")):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for code in execute["blocks"](execute["section"](text, section) if section else text):
         if only in code:
             execute["run"](code, names)
     return names

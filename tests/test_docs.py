@@ -257,9 +257,13 @@ def written(tmp_path_factory):
 RUNNABLE = [
     pytest.param(textwrap.dedent(code), id=f"{page.stem}-{number}")
     for page in sorted(DOCS.glob("how-to/*.md"))
-    if page.stem not in ("arviz", "own-sampler", "own-model")  # whose blocks build on one another
+    if page.stem != "own-model"  # whose blocks build on one another, as those on ArviZ do
     for number, code in enumerate(
-        re.findall(r"^ *```python\n(.*?)^ *```$", page.read_text("utf-8"), flags=re.M | re.S)
+        re.findall(
+            r"^ *```python\n(.*?)^ *```$",
+            told(page).replace(execute["section"](told(page), "In ArviZ") or "-", ""),
+            flags=re.M | re.S,
+        )
     )
     if not re.search("k1|fits_v1|per_instance_stats", code)  # what the reader has
 ]
@@ -311,7 +315,7 @@ def test_the_page_on_arviz_runs(
     monkeypatch.chdir(tmp_path)
     posterior = inference.read_posterior(written / "posterior.nc")
     bayesrep.write_posterior(widen(posterior, classifiers), "posterior.nc")
-    text = (DOCS / "how-to" / "arviz.md").read_text(encoding="utf-8")
+    text = execute["section"](told(DOCS / "how-to" / "read-output.md"), "In ArviZ")
     names: dict = {}
     left_out = "py" if hasattr(az, "psens") else "python"
     for indent, kind, code in re.findall(
@@ -350,7 +354,8 @@ def test_the_page_on_samplers_runs(
     names: dict = {}
     wide = jax.config.jax_enable_x64
     try:
-        for code in execute["blocks"](told(DOCS / "how-to" / "own-sampler.md")):
+        page = told(DOCS / "how-to" / "own-model.md")
+        for code in execute["blocks"](execute["section"](page, "Run your own sampler")):
             for long, short in SHORTER.items():
                 code = code.replace(long, short)
             with warnings.catch_warnings(), jax.numpy_rank_promotion("allow"):
@@ -387,7 +392,8 @@ def test_the_page_on_models_runs(
 
     monkeypatch.chdir(written)
     names: dict = {}
-    for code in execute["blocks"](told(DOCS / "how-to" / "own-model.md")):
+    page = told(DOCS / "how-to" / "own-model.md").partition("\n## Run your own sampler")[0]
+    for code in execute["blocks"](page):
         code = re.sub(r'model="[\w-]+",', r'\g<0> method="laplace", progress=False,', code)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of draws that are few
@@ -527,7 +533,7 @@ def test_the_density_is_written_by_hand(capsys: pytest.CaptureFixture[str]):
 
 def test_the_variables_that_are_named_are_in_the_file(written: Path):
     posterior = inference.read_posterior(written / "posterior.nc")
-    text = (DOCS / "how-to" / "read-output.md").read_text(encoding="utf-8")
+    text = execute["section"](told(DOCS / "how-to" / "read-output.md"), "A posterior")
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", text, flags=re.MULTILINE)
     named = {group: re.findall(r"`(\w+)`", cell) for group, cell in rows}
     assert set(named) >= {"posterior", "sample_stats", "log_density"}
