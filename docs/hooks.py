@@ -63,13 +63,14 @@ def rules_of_refusals() -> str:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Put help, the changelog and the rules of refusals where they belong."""
+    """Put help, the changelog, the rules of refusals and the gallery where they belong."""
     place = page.file.src_uri
     if place.startswith("results/"):
         page.meta.setdefault("search", {"boost": _FOUND_LAST})
-    markdown = markdown.replace("<!-- changelog -->", changelog() if "changelog" in place else "")
-    if place == "reference/errors.md":
-        markdown = markdown.replace("<!-- rules -->", rules_of_refusals())
+    made = {"changelog": changelog, "rules": rules_of_refusals, "gallery": live.gallery}
+    for name, make in made.items():
+        if f"<!-- {name} -->" in markdown:
+            markdown = markdown.replace(f"<!-- {name} -->", make())
     return _HELP.sub(lambda found: f"```text\n{help_text(found[1])}\n```", markdown)
 
 
@@ -80,9 +81,9 @@ def on_page_content(html: str, **_: Any) -> str:  # MkDocs names it
 
 
 def on_post_build(config: Any, **_: Any) -> None:
-    """Write what is no page: the tutorial as a notebook, and the live report."""
+    """Write what is no page: the tutorial as a notebook, the live report and pictures."""
     site = Path(config.site_dir)
     execute.write_notebook(site / "tutorial-python.ipynb")
     if live.wanted():
-        logging.getLogger("mkdocs").info("Fitting the study of the live report")
-        live.write_report(site / "live.html")
+        logging.getLogger("mkdocs").info("Fitting the study of the live report and the gallery")
+        live.write(site)
