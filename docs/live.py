@@ -22,25 +22,6 @@ from experiments.papers.registry import PAPER_FIGURES
 PICTURES = "images/gallery"
 REPLICATES = 10
 FIGURES = {**FIGURES_BY_NAME, **PAPER_FIGURES}
-PLOTS = {
-    "accuracies": "every classifier on both data sets, as measured and adjusted",
-    "gaps": "what every method leaves of the mean drop",
-    "ranks": "ranks of classifiers at equal selection frequencies",
-    "pairs": "differences of the closest pairs of classifiers",
-    "curves": "accuracy by selection frequency",
-    "frequencies": "selection frequencies, observed, expected and true",
-}
-BEGIN = """### In a notebook
-
-`study` and `posterior` are those of the [tutorial in Python](tutorial-python.md). All are
-interactive in Jupyter and saved as PDF, SVG, PNG or Vega-Lite (.json) by `.save(path)`.
-"""
-PAPER = """### On the command line
-
-`my-study` and `posterior.nc` are those of the [tutorial](tutorial.md); `--out` ends in .pdf, .svg
-or .png (extra [pictures]). Figures of papers are drawn by `python -m experiments.papers` in a
-checkout; their intervals are of ten replicates here, the commands take the paper's number.
-"""
 END = """### Of more than a study and its fit
 
 What people see, label sets, photographs or probabilities are needed for these;
@@ -65,9 +46,6 @@ def write(site: Path) -> None:
         posterior = bayesrep.fit(study, method="nuts", progress=False)
         bayesrep.report(study, posterior).save(site / "live.html", force=True)
         (site / PICTURES).mkdir(parents=True, exist_ok=True)
-        for name in PLOTS:
-            plot = getattr(bayesrep, f"plot_{name}")(study, posterior)
-            save(plot.spec, site / PICTURES / f"plot_{name}.png")
         for name, figure in FIGURES.items():
             if of_a_study(figure):
                 save(drawn(name, figure, study, posterior), site / PICTURES / f"{name}.png")
@@ -81,11 +59,16 @@ def save(figure: Any, path: Path) -> None:
         figure.savefig(path, dpi=80)
 
 
-def shown(name: str, words: str, kind: str, code: str) -> str:
+def shown(name: str, entry: FigureEntry) -> str:
     """A figure on the page; its picture is made after the page."""
-    picture = f'\n\n<img alt="{name}" src="{PICTURES}/{name}.png">' if wanted() else ""
-    said = f"{words[0].upper()}{words[1:]}"
-    return f"#### {name}\n\n{said}.\n\n```{kind}\n{code}\n```{picture}\n"
+    parts = [f"### {name}", f"{entry.shows[0].upper()}{entry.shows[1:]}."]
+    parts.append(f"```console\n$ {command(name, FIGURES[name])}\n```")
+    plot = f"plot_{'gaps' if name == 'answer' else name}"
+    if plot in bayesrep.__all__:
+        parts.append(f"```py\nbayesrep.{plot}(study, posterior)\n```")
+    if wanted():
+        parts.append(f'<img alt="{name}" src="{PICTURES}/{name}.png">')
+    return "\n\n".join(parts) + "\n"
 
 
 def command(name: str, figure: NamedFigure) -> str:
@@ -105,17 +88,9 @@ def drawn(name: str, figure: NamedFigure, study: Any, posterior: Any) -> Any:
 def gallery() -> str:
     """Every figure, with the code or the command that makes it."""
     told = {entry.name: entry for entry in (*FIGURE_ENTRIES, *entries()) if entry.name}
-    plots = [
-        shown(f"plot_{name}", words, "py", f"bayesrep.plot_{name}(study, posterior)")
-        for name, words in PLOTS.items()
-    ]
     ours = [name for name, figure in FIGURES.items() if of_a_study(figure)]
-    commands = [
-        shown(name, told[name].shows, "console", f"$ {command(name, FIGURES[name])}")
-        for name in ours
-    ]
     others = "".join(row(told[name]) for name in FIGURES if name not in ours)
-    return "\n".join([BEGIN, *plots, PAPER, *commands, END + others])
+    return "\n".join([*(shown(name, told[name]) for name in ours), END + others])
 
 
 def of_a_study(figure: NamedFigure) -> bool:

@@ -479,8 +479,10 @@ def test_the_tutorial_in_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_every_figure_is_in_the_gallery():
     live = runpy.run_path(str(DOCS / "live.py"))
     text = live["gallery"]()
-    for name in (*live["FIGURES"], *(n for n in bayesrep.__all__ if n.startswith("plot_"))):
+    for name in live["FIGURES"]:
         assert f"### {name}\n" in text or f"`{name}`" in text, name
+    plots = {name for name in bayesrep.__all__ if name.startswith("plot_")}
+    assert plots == set(re.findall(r"^bayesrep\.(plot_\w+)\(study, posterior\)$", text, flags=re.M))
 
 
 def test_the_placebo_is_told_in_the_numbers_of_its_result():
