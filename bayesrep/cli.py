@@ -145,10 +145,10 @@ MOVED_COMMANDS: Mapping[str, str] = {
 """Present names of commands that had no group before."""
 GONE_NAMES: Mapping[str, str] = {
     **{
-        name: "run python -m experiments.papers in a checkout (docs/gallery.md)"
+        name: "run python -m experiments.papers in a checkout (docs/report.md)"
         for name in ("paper", "lab", "papers report", "papers lab")
     },
-    "bench": "run python -m benchmarks.device in a checkout (docs/how-to/gpu.md)",
+    "bench": "run python -m benchmarks.device in a checkout (docs/how-to/mcmc-experiments.md)",
     "import sql": "let the database count, and import its table (docs/how-to/own-data.md)",
     **{
         f"predict {name}": "use predict_from_logits in Python (docs/predict.md)"

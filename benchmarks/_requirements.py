@@ -20,10 +20,9 @@ class Requirement(NamedTuple):
         return self.value <= self.bound if self.relation == "at most" else self.value >= self.bound
 
     def sentence(self) -> str:
-        """The requirement, the number and the outcome."""
-        outcome = "pass" if self.passed else "FAIL"
+        """The requirement and the number."""
         wanted = f"{self.relation} {self.bound:g}{self.unit}"
-        return f"- {self.what} {wanted}: {self.value:,.3g}{self.unit}, **{outcome}**."
+        return f"- {self.what} {wanted}: {self.value:,.3g}{self.unit}."
 
 
 def requirement_text(requirements: Sequence[Requirement]) -> str:

@@ -89,7 +89,7 @@ def write_batches(folder: Path, answers: int) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmark and write docs/results/benchmark-collect.{md,json}."""
+    """Run the benchmark and write its part of docs/results/speed.md."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.collect", description=__doc__)
     parser.add_argument("--images", type=int, default=100_000)
     parser.add_argument("--labels", type=int, default=14)

@@ -79,7 +79,7 @@ def measure(name: str, times: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run the benchmark and write docs/results/benchmark-compiling.{md,json}."""
+    """Run the benchmark and write its part of docs/results/speed.md."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one small network, no page")
     quick = parser.parse_args().quick

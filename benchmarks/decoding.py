@@ -129,7 +129,7 @@ def resizing(what: str, images: Sequence[Any]) -> list[list[str]]:
 
 
 def main() -> int:
-    """Run the benchmark and write docs/results/benchmark-decoding.{md,json}."""
+    """Run the benchmark and write its part of docs/results/speed.md."""
     from PIL import Image
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])

@@ -179,7 +179,7 @@ def report(theirs: dict[str, Any], mine: dict[str, Any]) -> tuple[str, dict[str,
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmark and write docs/results/benchmark-estimators.{md,json}."""
+    """Run the benchmark and write its part of docs/results/speed.md."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.estimators", description=__doc__)
     parser.add_argument("--only-bootstrap", action="store_true", help="print its peak memory")
     arguments = parser.parse_args(argv)

@@ -126,7 +126,7 @@ def imported(folder: Path, total: int) -> dict[str, float]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmark and write docs/results/benchmark-evals.{md,json}."""
+    """Run the benchmark and write its part of docs/results/speed.md."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.evals", description=__doc__)
     parser.add_argument("--gigabytes", type=float, default=2.0)
     arguments = parser.parse_args(argv)

@@ -121,7 +121,7 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmark and write docs/results/benchmark-large.{md,json}."""
+    """Run the benchmark and write its part of docs/results/speed.md."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.large", description=__doc__)
     parser.add_argument("--answers", default=ANSWERS)
     parser.add_argument("--studies", default=STUDIES)

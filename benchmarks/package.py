@@ -26,7 +26,7 @@ def timed(*arguments: str) -> tuple[float, str]:
 
 
 def main() -> int:
-    """Run the benchmark and write docs/results/benchmark-package.{md,json}."""
+    """Run the benchmark and write its part of docs/results/speed.md."""
     imports = [timed("-c", "import bayesrep")[0] - timed("-c", "pass")[0] for _ in range(5)]
     numbers: dict[str, Any] = {"import_s": statistics.median(imports)}
     rows = [["import bayesrep", f"{numbers['import_s']:.3f} s"]]

@@ -62,7 +62,7 @@ def measured(designs: Sequence[Design], studies: int, certified: int) -> dict[st
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmark and write docs/results/benchmark-planning.{md,json}."""
+    """Run the benchmark and write its part of docs/results/speed.md."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.planning", description=__doc__)
     parser.add_argument("--designs", type=int, default=100)
     parser.add_argument("--studies", type=int, default=20)

@@ -142,7 +142,7 @@ def _equals_direct_count(data: Path, predictions: Predictions) -> bool:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmark and write docs/results/benchmark-protocols.{md,json}."""
+    """Run the benchmark and write its part of docs/results/speed.md."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.protocols", description=__doc__)
     parser.add_argument("--data", type=Path, metavar="DIR")
     parser.add_argument("--labels", type=Path, metavar="FILE")

@@ -96,7 +96,7 @@ def measured(classifiers: int, images: int, method: str) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmark and write docs/results/benchmark-report.{md,json}."""
+    """Run the benchmark and write its part of docs/results/speed.md."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.report", description=__doc__)
     parser.parse_args(argv)
     found = {136: measured(136, 10_000, "nuts"), MANY: measured(MANY, 2_000, "laplace")}

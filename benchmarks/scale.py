@@ -116,7 +116,7 @@ the largest and ESS the smallest of *every* parameter and quantity of the poster
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmark and write docs/results/benchmark-scale.{md,json}."""
+    """Run the benchmark and write its part of docs/results/sampling.md."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     parser.add_argument("--sizes", default=SIZES, help="classifiers x images, with commas between")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds of a fit, at most")

@@ -118,7 +118,7 @@ def compare_resizing(root: Path, weights: Path) -> list[list[str]]:
 
 
 def main() -> int:
-    """Run the benchmark and write docs/results/benchmark-suite.{md,json}."""
+    """Run the benchmark and write its part of docs/results/speed.md."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="96 images, no page")
     quick = parser.parse_args().quick
@@ -176,7 +176,7 @@ def main() -> int:
         f"({took['our networks']:.1f} s), and reading, decoding and preprocessing every image once "
         f"in {len(resizing)} ways ({took['reading']:.1f} s). Most of the latter is Pillow's "
         "resizing. Two others are faster and change values, so that answers would no longer be "
-        "timm's: torch's ([decoding](benchmark-decoding.md), where other decoders are no faster), "
+        "timm's: torch's ([decoding](#benchmark-decoding), where other decoders are no faster), "
         "and a resizing of only what the centre crop leaves, whose corners Pillow takes in float32."
     )
     print(f"{text}\n\n{remarks}")

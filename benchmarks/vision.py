@@ -216,7 +216,7 @@ def memory() -> None:
 
 
 def main() -> int:
-    """Run the benchmark and write docs/results/benchmark-vision.{md,json}."""
+    """Run the benchmark and write its part of docs/results/speed.md."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="320 images, one round, no page")
     parser.add_argument("--memory", action="store_true", help=argparse.SUPPRESS)

@@ -27,6 +27,11 @@ def blocks(text: str) -> list[str]:
     return _CODE.findall(text)
 
 
+def section(text: str, title: str) -> str:
+    """What a page has under a heading of the second level."""
+    return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
 def run(code: str, names: dict[str, Any]) -> tuple[str, Any]:
     """What a block prints, and the value of its last line, as at a prompt."""
     tree = ast.parse(code)

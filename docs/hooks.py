@@ -41,24 +41,6 @@ def help_text(command: str) -> str:
     return printed.getvalue().rstrip()
 
 
-def what_it_shows() -> dict[str, str]:
-    """What the index of results says of every page."""
-    index = (DOCS / "results" / "README.md").read_text(encoding="utf-8")
-    said: dict[str, str] = {}
-    for line in index.splitlines():
-        pages, _, words = line.strip("| ").rpartition(" | ")
-        if names := re.findall(r"\(([\w.-]+\.md)\)", pages):
-            said |= dict.fromkeys(names, words)
-    return said
-
-
-def with_sentence(markdown: str, title: str, sentence: str) -> str:
-    """A page of results under its name on the site, and what it shows before its numbers."""
-    _, _, rest = markdown.partition("\n")
-    said = f"{sentence[0].upper()}{sentence[1:]}." if sentence else ""
-    return f"# {title}\n\n{said}\n{rest}"
-
-
 def changelog() -> str:
     """The changelog, whose links lead from the root of the repository."""
     text = (DOCS.parent / "CHANGELOG.md").read_text(encoding="utf-8").partition("\n")[2]
@@ -81,17 +63,14 @@ def rules_of_refusals() -> str:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Put help, the changelog, what a result shows and what is printed where they belong."""
+    """Put help, the changelog, the rules of refusals and the gallery where they belong."""
     place = page.file.src_uri
     if place.startswith("results/"):
         page.meta.setdefault("search", {"boost": _FOUND_LAST})
-        if not place.endswith("README.md"):
-            sentence = what_it_shows().get(place.removeprefix("results/"), "")
-            title = page.title if page.parent else markdown.partition("\n")[0].lstrip("# ")
-            markdown = with_sentence(markdown, title, sentence)
-    markdown = markdown.replace("<!-- changelog -->", changelog() if "changelog" in place else "")
-    if place == "reference/errors.md":
-        markdown = markdown.replace("<!-- rules -->", rules_of_refusals())
+    made = {"changelog": changelog, "rules": rules_of_refusals, "gallery": live.gallery}
+    for name, make in made.items():
+        if f"<!-- {name} -->" in markdown:
+            markdown = markdown.replace(f"<!-- {name} -->", make())
     return _HELP.sub(lambda found: f"```text\n{help_text(found[1])}\n```", markdown)
 
 
@@ -102,9 +81,9 @@ def on_page_content(html: str, **_: Any) -> str:  # MkDocs names it
 
 
 def on_post_build(config: Any, **_: Any) -> None:
-    """Write what is no page: the tutorial as a notebook, and the live report."""
+    """Write what is no page: the tutorial as a notebook, the live report and pictures."""
     site = Path(config.site_dir)
     execute.write_notebook(site / "tutorial-python.ipynb")
     if live.wanted():
-        logging.getLogger("mkdocs").info("Fitting the study of the live report")
-        live.write_report(site / "live.html")
+        logging.getLogger("mkdocs").info("Fitting the study of the live report and the gallery")
+        live.write(site)

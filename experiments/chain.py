@@ -203,7 +203,7 @@ def text_of(found: dict[str, Any]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/chain.{md,json}."""
+    """Run the experiment and write its part of docs/results/placebo.md."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=2000, help="in each data set")
     parser.add_argument("--seed", type=int, default=0)

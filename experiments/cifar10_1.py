@@ -21,7 +21,7 @@ from experiments.results import save
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/cifar-10.1.{md,json,png}."""
+    """Run the experiment and write its part of docs/results/published.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.cifar10_1", description=__doc__)
     parser.add_argument("repository", type=Path, metavar="DIR")
     parser.add_argument("--labels", type=Path, required=True, metavar="FILE")

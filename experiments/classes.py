@@ -78,7 +78,7 @@ def told(make: Callable[[int], Study], studies: int) -> dict[str, float]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/classes.{md,json}."""
+    """Run the experiment and write its part of docs/results/worlds.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.classes", description=__doc__)
     parser.add_argument("--studies", type=int, default=100)
     arguments = parser.parse_args(argv)

@@ -46,7 +46,7 @@ def off_diagonal(rows: pl.DataFrame, names: Sequence[str], value: str) -> np.nda
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/confusion.{md,json,png}."""
+    """Run the experiment and write its part of docs/results/papers.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.confusion", description=__doc__)
     parser.add_argument("data", type=Path, metavar="DIR")
     for name in ("labels", "classes", "humans", "images"):

@@ -191,7 +191,7 @@ def remarks(found: Mapping[str, Any]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/covariates.{md,json}."""
+    """Run the experiment and write its part of docs/results/coverage.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.covariates", description=__doc__)
     parser.add_argument("--studies", type=int, default=400)
     parser.add_argument("--images", type=int, default=1000)

@@ -12,7 +12,6 @@ posteriors anew and keeps the page's lines of EM + spline, which are of the same
 """
 
 import argparse
-import json
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +31,7 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.table_format import columns, percent
 from bayesrep.studies.annotated import AnnotatedSet
 from experiments.ledger import resume
-from experiments.results import RESULTS, save
+from experiments.results import read_numbers, save
 
 ALIKE = "workers alike"
 SCENARIOS = ("two-crowds", "one-crowd", "two-panels", ALIKE)
@@ -192,7 +191,7 @@ def table(found: Mapping[str, Any]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/crowds.{md,json}."""
+    """Run the experiment and write its part of docs/results/crowds.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.crowds", description=__doc__)
     parser.add_argument("--studies", type=int, default=30)
     parser.add_argument("--images", type=int, default=2_000)
@@ -214,8 +213,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     results = resume(ledger, keys, lambda key: make(key, *size), finished=arguments.finished)
     found = numbers(results)
     if arguments.posterior:
-        page = json.loads((RESULTS / "crowds.json").read_text(encoding="utf-8"))
-        found = with_points(found, page)
+        found = with_points(found, read_numbers("crowds"))
     text = table(found)
     print(text)
     command = (

@@ -105,7 +105,7 @@ def remarks(found: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/curve-terms.{md,json}."""
+    """Run the experiment and write its part of docs/results/published.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.curve_terms", description=__doc__)
     folders = ("cifar10h", "cifar10.1", "chaosnli", "raters", "imagenetv2")
     for name in folders:

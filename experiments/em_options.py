@@ -133,7 +133,7 @@ def remarks(found: dict[str, Any]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Make docs/results/em-options.{md,json,png}."""
+    """Make its part of docs/results/em.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.em_options", description=__doc__)
     parser.add_argument("--seeds", type=int, default=16, help="studies of each size")
     arguments = parser.parse_args(argv)

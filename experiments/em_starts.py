@@ -181,7 +181,7 @@ def remarks(found: dict[str, Any]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Make docs/results/em-starts.{md,json,png}."""
+    """Make its part of docs/results/em.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.em_starts", description=__doc__)
     parser.add_argument("--seeds", type=int, default=5, help="simulated studies")
     arguments = parser.parse_args(argv)

@@ -250,7 +250,7 @@ def _last(text: str) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the inputs and write docs/results/fuzz.{md,json}; status 1 where anything failed."""
+    """Run the inputs, write its part of docs/results/safety.md; status 1 where anything failed."""
     parser = argparse.ArgumentParser(prog="python -m experiments.fuzz", description=__doc__)
     parser.add_argument("--inputs", type=int, default=20_000)
     parser.add_argument("--target", choices=TARGETS, action="append", help="all by default")

@@ -17,7 +17,6 @@ studies, and its other rows.
 """
 
 import argparse
-import json
 import sys
 import warnings
 from collections import Counter
@@ -43,7 +42,7 @@ from bayesrep.report.table_format import columns, percent
 from bayesrep.studies.leniency import PROVENANCE_ENTRY
 from bayesrep.types import Floats
 from experiments.ledger import resume
-from experiments.results import RESULTS, save
+from experiments.results import read_numbers, save
 
 
 @dataclass(frozen=True)
@@ -473,7 +472,7 @@ def _priors(found: Mapping[str, Any]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/hostile.{md,json,png}."""
+    """Run the experiment and write its part of docs/results/worlds.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.hostile", description=__doc__)
     parser.add_argument("--studies", type=int, default=100)
     parser.add_argument("--images", type=int, default=2_000)
@@ -492,7 +491,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     of_size = f"--images {size[0]} --classifiers {size[1]}"
     page: Mapping[str, Any] = {"rows": {}}
     if arguments.add or arguments.posterior:
-        page = json.loads((RESULTS / "hostile.json").read_text(encoding="utf-8"))
+        page = read_numbers("hostile")
         if not page["command"].endswith(of_size):
             parser.error(f"the page has studies of another size: {page['command']}")
     if arguments.add and any(row["priors"] != priors_now() for row in page["rows"].values()):

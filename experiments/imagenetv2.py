@@ -78,7 +78,7 @@ def published_table(accuracies: pl.DataFrame) -> tuple[str, float]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/imagenet-v2.{md,json,png}."""
+    """Run the experiment and write its part of docs/results/published.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.imagenetv2", description=__doc__)
     parser.add_argument("data", type=Path, metavar="DIR")
     arguments = parser.parse_args(argv)

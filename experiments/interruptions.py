@@ -311,7 +311,7 @@ def text_of(found: dict[str, Any]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/interruptions.{md,json}."""
+    """Run the experiment and write its part of docs/results/safety.md."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=500, help="in each data set of the study")
     parser.add_argument("--times", type=int, default=3, help="interruptions by each signal")

@@ -126,7 +126,7 @@ def table(found: Mapping[str, Any]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/kept.{md,json}."""
+    """Run the experiment and write its part of docs/results/coverage.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.kept", description=__doc__)
     parser.add_argument("--studies", type=int, default=200)
     parser.add_argument("--images", type=int, default=2_000)

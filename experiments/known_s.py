@@ -155,7 +155,7 @@ REMARKS = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/known-s.{md,json}."""
+    """Run the experiment and write its part of docs/results/crowds.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.known_s", description=__doc__)
     parser.add_argument("--answers", type=Path, required=True, metavar="adultcontent3.csv.gz")
     parser.add_argument("--studies", type=int, default=25)

@@ -149,7 +149,7 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/match-images.{md,json}."""
+    """Run the experiment and write its part of docs/results/matching.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.match_images", description=__doc__)
     parser.add_argument("--cifar10h", type=Path, required=True, metavar="DIR")
     parser.add_argument("--cifar10.1", dest="cifar101", type=Path, required=True, metavar="DIR")

@@ -94,7 +94,7 @@ def mean_table(found: MatchedAccuracy) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/matched.{md,json} and its figures."""
+    """Run the experiment and write its part of docs/results/papers.md and its figures."""
     parser = argparse.ArgumentParser(prog="python -m experiments.matched", description=__doc__)
     parser.add_argument("--classifiers", type=int, default=40)
     parser.add_argument("--studies", type=int, default=400)

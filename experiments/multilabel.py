@@ -125,7 +125,7 @@ def imported(data: Path, folder: Path) -> Path:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/multi-label.{md,json,png}."""
+    """Run the experiment and write its part of docs/results/papers.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.multilabel", description=__doc__)
     parser.add_argument("data", type=Path, metavar="DIR")
     parser.add_argument("--labels", type=Path, required=True, metavar="FILE")

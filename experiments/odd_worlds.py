@@ -237,7 +237,7 @@ def remarks(images: int, classifiers: int) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/odd-worlds.{md,json}."""
+    """Run the experiment and write its part of docs/results/worlds.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.odd_worlds", description=__doc__)
     parser.add_argument("--studies", type=int, default=100)
     parser.add_argument("--images", type=int, default=2_000)

@@ -128,7 +128,7 @@ def table_of(found: Mapping[str, float]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/own-model.{md,json}."""
+    """Run the experiment and write its part of docs/results/coverage.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.own_model", description=__doc__)
     parser.add_argument("--studies", type=int, default=200)
     parser.add_argument("--images", type=int, default=1000)

@@ -342,7 +342,7 @@ def remarks(found: Mapping[str, Any]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/passk.{md,json,png}."""
+    """Run the experiment and write its part of docs/results/items.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.passk", description=__doc__)
     parser.add_argument("--studies", type=int, default=200)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))

@@ -100,7 +100,7 @@ def draw(results: Sequence[dict[str, Any]], summary: dict[str, Any]) -> Any:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/placebo.{md,json,png}."""
+    """Run the experiment and write its part of docs/results/placebo.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.placebo", description=__doc__)
     parser.add_argument("--cifar10h", type=Path, required=True, metavar="DIR")
     parser.add_argument("--cifar10.1", dest="cifar101", type=Path, required=True, metavar="DIR")

@@ -152,7 +152,7 @@ def table(found: Mapping[str, Any]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/plans.{md,json}."""
+    """Run the experiment and write its part of docs/results/matching.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.plans", description=__doc__)
     parser.add_argument("--plans", type=int, default=20)
     parser.add_argument("--studies", type=int, default=50)

@@ -396,7 +396,7 @@ def _tasks() -> Iterator[Found]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Compute all and write docs/results/printed-numbers.{md,json}."""
+    """Compute all and write its part of docs/results/papers.md."""
     parser = argparse.ArgumentParser(
         prog="python -m experiments.printed_numbers", description=__doc__
     )
@@ -444,7 +444,7 @@ def _table(rows: Sequence[dict[str, str]]) -> str:
 
     lines = list[str]()
     for paper in dict.fromkeys(row["paper"] for row in rows):
-        lines += [f"## {paper}", ""]
+        lines += [f"### {paper}", ""]
         lines += [
             "| place | what | printed | ours | | command | why |",
             "|---|---|---|---|---|---|---|",

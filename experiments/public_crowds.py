@@ -124,7 +124,7 @@ def table(found: Mapping[str, Mapping[str, float]]) -> str:
 
 
 def main() -> int:
-    """Run the experiment and write docs/results/public-crowds.{md,json}."""
+    """Run the experiment and write its part of docs/results/crowds.md."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, metavar="DIR")
     parser.add_argument("--raters", type=Path, required=True)

@@ -186,7 +186,7 @@ def remarks(found: dict[str, Any]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Make docs/results/quadrature.{md,json,png}, or quadrature-placebo."""
+    """Make its part of docs/results/em.md, or quadrature-placebo."""
     parser = argparse.ArgumentParser(prog="python -m experiments.quadrature", description=__doc__)
     add_options(parser)
     parser.add_argument("--seeds", type=int, default=5, help="studies, from --seed on")

@@ -252,7 +252,7 @@ def told_by_three(items: Items) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/reannotation.{md,json}."""
+    """Run the experiment and write its part of docs/results/items.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.reannotation", description=__doc__)
     parser.add_argument("--counts", type=Path, required=True)
     parser.add_argument("--predictions", type=Path)

@@ -49,7 +49,7 @@ def one_study(seed: int, process: str, classifiers: int) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/recovery-PROCESS.{md,json}."""
+    """Run the experiment and write its part of docs/results/worlds.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.recovery", description=__doc__)
     parser.add_argument("--seeds", type=int, default=6)
     parser.add_argument("--process", choices=tuple(PROCESS_OF_NAME), default="outside")

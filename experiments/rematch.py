@@ -66,7 +66,7 @@ def _study(reference: dict[str, Any], pool: dict[str, Any], classifiers: int) ->
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/rematch.{md,json}."""
+    """Run the experiment and write its part of docs/results/matching.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.rematch", description=__doc__)
     parser.add_argument("--cifar10h", type=Path, required=True, metavar="DIR")
     parser.add_argument("--cifar10.1", dest="cifar101", type=Path, required=True, metavar="DIR")

@@ -30,6 +30,18 @@ def recorded() -> Iterator[list[str]]:
     said.extend(dict.fromkeys(str(warning.message) for warning in caught))
 
 
+def find_page(name: str, folder: Path) -> Path:
+    """The page that has a section NAME; a new one of that name where none has."""
+    held = (page for page in folder.glob("*.md") if f"\n## {name}\n" in page.read_text("utf-8"))
+    return next(held, folder / f"{name}.md")
+
+
+def read_numbers(name: str) -> dict[str, Any]:
+    """What JSON has for the section NAME."""
+    page = find_page(name, RESULTS)
+    return json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))[name]
+
+
 def save(
     name: str,
     command: str,
@@ -40,23 +52,29 @@ def save(
     further: Mapping[str, Any] | None = None,
     folder: Path | None = None,
 ) -> Path:
-    """Write NAME.json (numbers, command, machine) and NAME.md (the table), to docs/results.
+    """Write the section NAME of its page below docs/results, and its numbers into the page's JSON.
 
-    A figure goes to NAME.png and is shown in NAME.md, as are remarks in prose; further ones go to
-    NAME-KEY.png.
+    What stands between its heading and "Made by" is written by hand and stays. A figure goes to
+    NAME.png and is shown, as are remarks in prose; further ones go to NAME-KEY.png.
     """
     folder = folder or RESULTS
     folder.mkdir(parents=True, exist_ok=True)
-    facts = {"command": command, "machine": machine(), **numbers}
-    (folder / f"{name}.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    parts = [f"# {name}", f"Made by `{command}`."]
-    if figure is not None:
-        save_figure(figure, folder / f"{name}.png")
-        parts.append(f"![{name}]({name}.png)")
-    for key, another in (further or {}).items():
-        save_figure(another, folder / f"{name}-{key}.png")
-        parts.append(f"![{name}, {key}]({name}-{key}.png)")
+    page = find_page(name, folder)
+    facts = page.with_suffix(".json")
+    held = json.loads(facts.read_text(encoding="utf-8")) if facts.exists() else {}
+    held[name] = {"command": command, "machine": machine(), **numbers}
+    facts.write_text(json.dumps(held, indent=1) + "\n", encoding="utf-8")
+    parts = [f"Made by `{command}`."]
+    figures = {"": figure} if figure is not None else {}
+    for key, each in (figures | dict(further or {})).items():
+        file = f"{name}-{key}.png" if key else f"{name}.png"
+        save_figure(each, folder / file)
+        parts.append(f"![{name}{key and f', {key}'}]({file})")
     parts += [part for part in (remarks, text and f"```\n{text}\n```") if part]
-    target = folder / f"{name}.md"
-    target.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    return target
+    old = page.read_text(encoding="utf-8") if page.exists() else f"# {name}\n\n## {name}\n"
+    before, heading, after = old.partition(f"\n## {name}\n")
+    section, following, rest = after.partition("\n## ")
+    by_hand = section.partition("Made by `")[0].strip()
+    new = "\n\n".join(part for part in (by_hand, *parts) if part)
+    page.write_text(f"{before}{heading}\n{new}\n{following}{rest}", encoding="utf-8")
+    return page

@@ -2,7 +2,7 @@
 
     python -m experiments.samplers [--work DIR]
 
-Runs the code of docs/how-to/own-sampler.md, with blackjax and nutpie, which are to be installed
+Runs the code of docs/how-to/own-model.md, with blackjax and nutpie, which are to be installed
 first (`pip install blackjax nutpie numba`). Of every sampler the mean adjusted accuracies are held
 against those of `fit`'s chains, in posterior standard deviations and in standard errors of the two
 samples, which effective sizes give. Resumable: finished studies are kept in DIR.
@@ -41,7 +41,7 @@ def draw_accuracies(study: bayesrep.Study) -> dict[str, Floats]:
         study.write("my-study")
         with warnings.catch_warnings(), jax.numpy_rank_promotion("allow"):
             warnings.simplefilter("ignore")  # of the libraries
-            names = run_page("how-to/own-sampler.md")
+            names = run_page("how-to/own-model.md", "Run your own sampler")
     return {name: np.asarray(draws) for name, draws in names["accuracies"].items()}
 
 
@@ -81,8 +81,9 @@ def table_of(results: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 REMARKS = (
-    "The code of [the page on one's own sampler](../how-to/own-sampler.md) as it stands, on three "
-    "simulated studies; one chain of a thousand draws by each sampler, beside the chains of `fit`. "
+    "The code of [the page on one's own sampler](../how-to/own-model.md#run-your-own-sampler) as "
+    "it stands, on three simulated studies; one chain of a thousand draws by each sampler, beside "
+    "the chains of `fit`. "
     "Means of adjusted accuracies apart at most, over classifiers, in posterior standard "
     "deviations and in standard errors of both samples; standard deviations over those of `fit`, "
     "and the least effective size of an accuracy. SVI fits a normal, which no draws make exact."
@@ -90,7 +91,7 @@ REMARKS = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/samplers.{md,json}."""
+    """Run the experiment and write its part of docs/results/sampling.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.samplers", description=__doc__)
     parser.add_argument("--work", type=Path, default=Path("build/experiments"))
     arguments = parser.parse_args(argv)

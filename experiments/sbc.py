@@ -201,7 +201,7 @@ def figure(table: Mapping[str, NDArray[np.int64]], limit: float) -> Any:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/sbc.{md,json,png}."""
+    """Run the experiment and write its part of docs/results/coverage.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.sbc", description=__doc__)
     parser.add_argument("--studies", type=int, default=640)
     parser.add_argument("--images", type=int, default=500)

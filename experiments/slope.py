@@ -155,7 +155,7 @@ def remarks(found: Mapping[str, Any]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/slope.{md,json,png}."""
+    """Run the experiment and write its part of docs/results/coverage.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.slope", description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--images", type=int, default=10_000)

@@ -87,7 +87,7 @@ def table(found: dict[str, Any]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/small.{md,json}."""
+    """Run the experiment and write its part of docs/results/coverage.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.small", description=__doc__)
     parser.add_argument("--studies", type=int, default=40)
     parser.add_argument("--work", type=Path, default=Path("build/experiments"))

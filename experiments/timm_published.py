@@ -60,7 +60,7 @@ def compare_accuracies(results: Path, data: Path) -> tuple[pl.DataFrame, list[st
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/timm-published.{md,json}."""
+    """Run the experiment and write its part of docs/results/published.md."""
     parser = argparse.ArgumentParser(
         prog="python -m experiments.timm_published", description=__doc__
     )

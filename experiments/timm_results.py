@@ -82,7 +82,7 @@ def by_family(table: pl.DataFrame, least: int) -> pl.DataFrame:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/timm-results.{md,json,png}."""
+    """Run the experiment and write its part of docs/results/published.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.timm_results", description=__doc__)
     parser.add_argument("results", type=Path, metavar="DIR")
     parser.add_argument("--least", type=int, default=20, help="rows of a family shown (20)")

@@ -176,7 +176,7 @@ def remarks(found: Mapping[str, Any]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/two-crowds.{md,json}."""
+    """Run the experiment and write its part of docs/results/placebo.md."""
     parser = argparse.ArgumentParser(prog="python -m experiments.two_crowds", description=__doc__)
     parser.add_argument("--raters", type=Path, required=True, metavar="raters.npz")
     parser.add_argument("--imagenetv2", type=Path, required=True, metavar="DIR")

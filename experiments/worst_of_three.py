@@ -114,7 +114,7 @@ REMARKS = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the experiment and write docs/results/worst-of-three.{md,json}."""
+    """Run the experiment and write its part of docs/results/items.md."""
     argparse.ArgumentParser(
         prog="python -m experiments.worst_of_three", description=__doc__
     ).parse_args(argv)

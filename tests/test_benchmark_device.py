@@ -178,7 +178,8 @@ def test_a_part_that_fails_leaves_the_others(monkeypatch, capsys, tmp_path):
     (tmp_path / "mine.txt").write_text("kept", encoding="utf-8")
     assert command.main(["--out", str(tmp_path)]) == 0
     assert "measuring: roofline" in capsys.readouterr().err
-    written = json.loads((tmp_path / "benchmark-device.json").read_text(encoding="utf-8"))
+    facts = json.loads((tmp_path / "benchmark-device.json").read_text(encoding="utf-8"))
+    written = facts["benchmark-device"]
     assert {*suite.DEVICE_PARTS, "facts", "devices", "advice", "seconds"} <= set(written)
     assert written["gradients"] == {"error": "MemoryError: no room for this", "rows": []}
     page = (tmp_path / "benchmark-device.md").read_text(encoding="utf-8")

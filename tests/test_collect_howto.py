@@ -17,7 +17,8 @@ CLASSES = ("n02123045", "n02123159", "n02124075", "n02099601", "n04254680", "n01
 
 
 def typed():
-    blocks = re.findall(r"```console\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.S)
+    text = PAGE.read_text("utf-8").partition("\n## Plan")[0]
+    blocks = re.findall(r"```console\n(.*?)```", text, flags=re.S)
     return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
 
 

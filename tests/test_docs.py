@@ -10,7 +10,6 @@ import sys
 import textwrap
 import tomllib
 import warnings
-from collections import Counter
 from dataclasses import fields
 from html.parser import HTMLParser
 from importlib.util import find_spec
@@ -32,6 +31,7 @@ from bayesrep.estimators import ESTIMATORS
 from bayesrep.files.netcdf import Group, Variable
 from bayesrep.posterior.files import StoredPosterior
 from bayesrep.posterior.groups import name_groups, need_group
+from experiments.results import read_numbers
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -103,7 +103,8 @@ def test_targets_of_make_that_are_named_exist():
 
 
 def test_every_point_of_the_published_code_is_there():
-    text = (ROOT / "docs" / "published-code.md").read_text(encoding="utf-8")
+    page = told(DOCS / "papers-disagree.md")
+    text = execute["section"](page, "What the published code does differently")
     assert re.findall(r"^\| (\d+) \|", text, flags=re.MULTILINE) == [str(n) for n in range(1, 14)]
 
 
@@ -123,34 +124,47 @@ def test_every_method_is_documented():
     assert missing == []
 
 
-RESULTS = [page for page in (DOCS / "results").glob("*.md") if page.name != "README.md"]
+RESULTS = {
+    name: (page, text)
+    for page in (DOCS / "results").glob("*.md")
+    for name, _, text in (part.partition("\n") for part in told(page).split("\n## ")[1:])
+}
 
 
-def test_every_result_has_its_command():
-    """A page of results names the module that made it, and the module exists."""
-    commands = {
-        page.name: re.search(r"Made by `python -m ([\w.]+)", told(page)) for page in RESULTS
-    }
-    without = [
-        name for name, found in commands.items() if found is None or find_spec(found[1]) is None
-    ]
-    assert without == []
+def test_every_result_has_its_command_and_its_numbers():
+    """A section of results names the module that made it, and the module exists."""
+    for name, (_, text) in RESULTS.items():
+        made = re.search(r"^Made by `python -m ([\w.]+)", text, flags=re.M)
+        assert made, name
+        assert find_spec(made[1]), name
+    pages = {page for page, _ in RESULTS.values()}
+    assert sorted(RESULTS) == sorted(
+        name for page in pages for name in json.loads(page.with_suffix(".json").read_text("utf-8"))
+    )
 
 
 def test_every_result_is_in_the_index():
     index = told(DOCS / "results" / "README.md")
-    assert [page.name for page in RESULTS if f"({page.name})" not in index] == []
+    links = {name: f"({page.name}#{name.replace('.', '')})" for name, (page, _) in RESULTS.items()}
+    assert [name for name, link in links.items() if link not in index] == []
+
+
+def test_every_picture_is_shown():
+    shown = {
+        (page.parent / name).resolve()
+        for page in PAGES
+        for name in re.findall(r"\]\(([^)#]+\.(?:png|svg))", told(page))
+    }
+    pictures = {path for kind in ("png", "svg") for path in DOCS.rglob(f"*.{kind}")}
+    assert pictures - shown == set()
 
 
 def test_the_site_lists_every_page_once():
-    """Pages of results may be left to their index, which names them all."""
     _, _, nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")
-    listed = Counter(re.findall(r"[\w./-]+\.md", nav))
-    assert [page for page, times in listed.items() if times > 1] == []
-    pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
-    assert set(listed) <= pages
-    assert [page for page in pages - set(listed) if not page.startswith("results/")] == []
-    assert "results/README.md" in listed
+    listed = re.findall(r"[\w./-]+\.md", nav)
+    assert sorted(listed) == sorted(
+        page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")
+    )
 
 
 def test_every_command_is_on_its_page():
@@ -244,9 +258,13 @@ def written(tmp_path_factory):
 RUNNABLE = [
     pytest.param(textwrap.dedent(code), id=f"{page.stem}-{number}")
     for page in sorted(DOCS.glob("how-to/*.md"))
-    if page.stem not in ("arviz", "own-sampler", "own-model")  # whose blocks build on one another
+    if page.stem != "own-model"  # whose blocks build on one another, as those on ArviZ do
     for number, code in enumerate(
-        re.findall(r"^ *```python\n(.*?)^ *```$", page.read_text("utf-8"), flags=re.M | re.S)
+        re.findall(
+            r"^ *```python\n(.*?)^ *```$",
+            told(page).replace(execute["section"](told(page), "In ArviZ") or "-", ""),
+            flags=re.M | re.S,
+        )
     )
     if not re.search("k1|fits_v1|per_instance_stats", code)  # what the reader has
 ]
@@ -298,7 +316,7 @@ def test_the_page_on_arviz_runs(
     monkeypatch.chdir(tmp_path)
     posterior = inference.read_posterior(written / "posterior.nc")
     bayesrep.write_posterior(widen(posterior, classifiers), "posterior.nc")
-    text = (DOCS / "how-to" / "arviz.md").read_text(encoding="utf-8")
+    text = execute["section"](told(DOCS / "how-to" / "read-output.md"), "In ArviZ")
     names: dict = {}
     left_out = "py" if hasattr(az, "psens") else "python"
     for indent, kind, code in re.findall(
@@ -337,7 +355,8 @@ def test_the_page_on_samplers_runs(
     names: dict = {}
     wide = jax.config.jax_enable_x64
     try:
-        for code in execute["blocks"](told(DOCS / "how-to" / "own-sampler.md")):
+        page = told(DOCS / "how-to" / "own-model.md")
+        for code in execute["blocks"](execute["section"](page, "Run your own sampler")):
             for long, short in SHORTER.items():
                 code = code.replace(long, short)
             with warnings.catch_warnings(), jax.numpy_rank_promotion("allow"):
@@ -374,7 +393,8 @@ def test_the_page_on_models_runs(
 
     monkeypatch.chdir(written)
     names: dict = {}
-    for code in execute["blocks"](told(DOCS / "how-to" / "own-model.md")):
+    page = told(DOCS / "how-to" / "own-model.md").partition("\n## Run your own sampler")[0]
+    for code in execute["blocks"](page):
         code = re.sub(r'model="[\w-]+",', r'\g<0> method="laplace", progress=False,', code)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of draws that are few
@@ -457,22 +477,22 @@ def test_the_tutorial_in_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_every_figure_is_in_the_gallery():
-    gallery = runpy.run_path(str(DOCS / "gallery.py"))
-    text = gallery["PAGE"].read_text(encoding="utf-8")
-    assert text == gallery["text"](), "run python docs/gallery.py"
-    assert all((DOCS / name).exists() for name in re.findall(r"\]\((images/[^)]+)\)", text))
-    for name in (*gallery["FIGURES"], *(n for n in bayesrep.__all__ if n.startswith("plot_"))):
+    live = runpy.run_path(str(DOCS / "live.py"))
+    text = live["gallery"]()
+    for name in live["FIGURES"]:
         assert f"### {name}\n" in text or f"`{name}`" in text, name
+    plots = {name for name in bayesrep.__all__ if name.startswith("plot_")}
+    assert plots == set(re.findall(r"^bayesrep\.(plot_\w+)\(study, posterior\)$", text, flags=re.M))
 
 
 def test_the_placebo_is_told_in_the_numbers_of_its_result():
-    text = (DOCS / "placebo.md").read_text(encoding="utf-8")
-    summary = json.loads((DOCS / "results" / "placebo.json").read_text("utf-8"))["summary"]
+    text = told(DOCS / "results" / "placebo.md").partition("\n## ")[0]
+    summary = read_numbers("placebo")["summary"]
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
-    told = [tuple(map(float, row[1:])) for row in rows[1:-1]]
+    shown = [tuple(map(float, row[1:])) for row in rows[1:-1]]
     names = ("raw", "naive", "jackknife", "em-spline", "joint")
     found = [(summary[n]["mean_gap"], summary[n]["standard_error"]) for n in names]
-    assert told == [tuple(round(100 * value, 2) + 0.0 for value in pair) for pair in found]
+    assert shown == [tuple(round(100 * value, 2) + 0.0 for value in pair) for pair in found]
     assert f"{100 * summary['inside']:.1f} %" in text
 
 
@@ -514,7 +534,7 @@ def test_the_density_is_written_by_hand(capsys: pytest.CaptureFixture[str]):
 
 def test_the_variables_that_are_named_are_in_the_file(written: Path):
     posterior = inference.read_posterior(written / "posterior.nc")
-    text = (DOCS / "how-to" / "read-output.md").read_text(encoding="utf-8")
+    text = execute["section"](told(DOCS / "how-to" / "read-output.md"), "A posterior")
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", text, flags=re.MULTILINE)
     named = {group: re.findall(r"`(\w+)`", cell) for group, cell in rows}
     assert set(named) >= {"posterior", "sample_stats", "log_density"}
@@ -586,11 +606,8 @@ def test_the_site_says_what_the_docstrings_and_commands_say(site: Path):
         assert not re.search(r":(mod|func|class):<code>", page.read_text("utf-8")), page.name
 
 
-def test_the_site_tells_what_a_result_shows_and_offers_what_is_no_page(site: Path):
-    """Before its numbers, under the name that the site has for it; the changelog; the notebook."""
-    page = (site / "results" / "placebo.html").read_text(encoding="utf-8")
-    assert "Real annotators and classifiers, true gap zero" in page
-    assert re.search(r"<h1[^>]*>Placebo<", page)
+def test_the_site_offers_what_is_no_page(site: Path):
+    """The changelog; the notebook; results are found after guides."""
     changes = (site / "changelog.html").read_text(encoding="utf-8")
     assert ">Unreleased<" in changes
     book = json.loads((site / "tutorial-python.ipynb").read_text(encoding="utf-8"))
@@ -600,10 +617,10 @@ def test_the_site_tells_what_a_result_shows_and_offers_what_is_no_page(site: Pat
     assert boosts["results/placebo.html"] < boosts["estimators.html"]
 
 
-def test_the_live_report_is_a_page(tmp_path: Path):
+def test_the_live_report_is_on_its_page():
     live = runpy.run_path(str(DOCS / "live.py"))
     assert live["wanted"]()
-    text = (DOCS / "live-report.md").read_text(encoding="utf-8")
+    text = (DOCS / "report.md").read_text(encoding="utf-8")
     assert 'src="live.html"' in text
 
 

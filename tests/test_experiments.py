@@ -140,13 +140,26 @@ def test_save_writes_numbers_table_and_figure(
     monkeypatch.setattr(results, "RESULTS", tmp_path / "results")
     figure, _ = panels(1)
     page = results.save("one", "a command", {"x": 1}, "a table", figure, "A remark.")
-    text = page.read_text(encoding="utf-8")
-    assert "`a command`" in text
-    assert "![one](one.png)" in text
-    assert "A remark.\n\n```\na table\n```\n" in text
-    assert json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))["x"] == 1
+    assert page.read_text(encoding="utf-8") == (
+        "# one\n\n## one\n\nMade by `a command`.\n\n![one](one.png)\n\n"
+        "A remark.\n\n```\na table\n```\n"
+    )
+    assert results.read_numbers("one")["x"] == 1
     assert page.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     assert "![" not in results.save("two", "", {}, "a table").read_text(encoding="utf-8")
+
+
+def test_save_leaves_what_is_written_by_hand_and_other_sections(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    page = tmp_path / "page.md"
+    old = "# Page\n\nWords.\n\n## one\n\nMine.\n\nMade by `old`.\n\n## two\n\nMade by `it`.\n"
+    page.write_text(old, encoding="utf-8")
+    (tmp_path / "page.json").write_text('{"two": {"x": 2}}', encoding="utf-8")
+    assert results.save("one", "new", {"x": 1}, "table") == page
+    assert page.read_text("utf-8") == old.replace("`old`.", "`new`.\n\n```\ntable\n```")
+    assert [results.read_numbers(name)["x"] for name in ("one", "two")] == [1, 2]
 
 
 def test_without_the_placebos_data_one_line_and_status_2(

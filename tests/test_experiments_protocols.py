@@ -18,7 +18,6 @@ from experiments import cifar10_1, imagenetv2, matched, results, timm_published,
 from experiments import confusion as confusion_experiment
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-DOCS_RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 IMAGENETV2 = DATA / "imagenetv2" / "data"
 real = pytest.mark.skipif(
     not IMAGENETV2.is_dir(), reason="the published data sets are not beside the project"
@@ -33,7 +32,7 @@ def written(tmp_path, monkeypatch):
     def read(name: str) -> dict:
         assert (tmp_path / f"{name}.png").stat().st_size > 5_000
         assert "Made by `python -m experiments." in (tmp_path / f"{name}.md").read_text()
-        return json.loads((tmp_path / f"{name}.json").read_text())
+        return results.read_numbers(name)
 
     return read
 
@@ -61,13 +60,8 @@ def test_cifar_10_1_in_both_versions(written):
         assert 0.03 < min(gaps) < max(gaps) < 0.16
 
 
-def committed(name):
-    """The numbers of a page; that they come out again is in tests/statistics."""
-    return json.loads((DOCS_RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-
-
 def test_multi_label_accuracy_lies_between_top1_and_top5():
-    numbers = committed("multi-label")
+    numbers = results.read_numbers("multi-label")
     assert numbers["images_without_a_right_label"] == 3163
     found = numbers["findings"]
     assert found["median_multi_label_less_top1"] > 0 < found["median_top5_less_multi_label"]
@@ -91,7 +85,7 @@ def test_multi_label_accuracy_lies_between_top1_and_top5():
 
 
 def test_superclasses_confused_are_those_found_together():
-    numbers = committed("confusion")
+    numbers = results.read_numbers("confusion")
     assert all(value > 0.5 for value in numbers["correlations"].values())
     # Tsipras et al. (2020), section 5.2: about 80 %, of all images and not of the hard ones alone.
     assert 0.75 < numbers["right"]["people, choosing"] < 0.80
@@ -199,7 +193,7 @@ def test_matrices_leave_their_diagonals_out():
 
 
 def test_printed_numbers_beside_ours():
-    found = committed("printed-numbers")
+    found = results.read_numbers("printed-numbers")
     rows = {(row["paper"], row["what"]): row for row in found["rows"]}
     assert len(rows) == len(found["rows"]) >= 60
     assert all(row["ours"] and row["agreement"] for row in rows.values())
@@ -211,7 +205,7 @@ def test_printed_numbers_beside_ours():
     assert tsipras["images whose label nobody selects"]["ours"] == "150"
     assert tsipras["images of several objects"]["agreement"] == "half of the data"
     assert tsipras["of these, whose main object is another"]["agreement"] == "half of the data"
-    page = (DOCS_RESULTS.parent / "papers-disagree.md").read_text(encoding="utf-8")
+    page = (results.RESULTS.parent / "papers-disagree.md").read_text(encoding="utf-8")
     ours = rows["engstrom2020", "widest 95 % interval of a classifier's accuracy for other images "
                 "(points)"]["ours"]  # fmt: skip
     assert ours.removeprefix("± ") in page

@@ -294,7 +294,7 @@ BOTH = {
 
 
 def test_arvizs_functions_take_it_as_it_is(posterior):
-    """All that docs/how-to/arviz.md names, of the ArviZ that is installed."""
+    """All that docs/how-to/read-output.md names, of the ArviZ that is installed."""
     module = arviz()
     old = hasattr(module, "psens")
     for name, chosen in (BOTH | (OLD if old else NEW)).items():
@@ -302,8 +302,8 @@ def test_arvizs_functions_take_it_as_it_is(posterior):
             warnings.simplefilter("ignore")  # of its own plots, and of Pareto's k
             assert getattr(module, name)(posterior, **chosen) is not None, name
         plt.close("all")
-    page = (Path(__file__).parents[1] / "docs" / "how-to" / "arviz.md").read_text("utf-8")
-    table = page.partition("## Groups")[2]
+    page = Path(__file__).parents[1] / "docs" / "how-to" / "read-output.md"
+    table = page.read_text("utf-8").partition("\n### Groups")[2].partition("\n## ")[0]
     named = {n for n in re.findall(r"`(\w+)`", table) if hasattr(module, n)}
     elsewhere = {"loo", "compare", "plot_loo_pit", "psens", "psense_summary"}
     assert named - elsewhere <= set(BOTH | (OLD if old else NEW))

@@ -124,8 +124,8 @@ def compiler_options(*, quick: bool = False) -> dict[str, int | bool]:
     options: dict[str, int | bool] = {}
     if default_platform() != "cpu":
         # Autotuning of small products makes an H200 compile three to seven times as long for
-        # gradients that run 4 to 23 % faster (docs/results/gpu.md). cuBLAS needs no autotuning;
-        # Triton compiles for some shapes only with it.
+        # gradients that run 4 to 23 % faster (docs/results/sampling.md). cuBLAS needs no
+        # autotuning; Triton compiles for some shapes only with it.
         options = {"xla_gpu_enable_triton_gemm": False, "xla_gpu_autotune_level": 0}
     else:
         # jaxlib 0.10's fusion emitters are slow to compile: without them and with fewer passes of
