@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 from bayesrep import errors, process
 from bayesrep.atomic import PLACED_FILES, remove_partials
 from bayesrep.commands import import_command
+from bayesrep.commands.options import HelpFormatter, add_global_options
 from bayesrep.commands.output import (
     DONE_STATUS,
     FINDING_STATUS,
@@ -148,6 +149,8 @@ GONE_NAMES: Mapping[str, str] = {
         name: "run python -m experiments.papers in a checkout (docs/gallery.md)"
         for name in ("paper", "lab", "papers report", "papers lab")
     },
+    "--no-progress": "it is now --quiet",
+    "--csv": "print the table: --format csv > FILE",
     "bench": "run python -m benchmarks.device in a checkout (docs/how-to/gpu.md)",
     "import sql": "let the database count, and import its table (docs/how-to/own-data.md)",
     **{
@@ -162,7 +165,6 @@ GONE_NAMES: Mapping[str, str] = {
     },
 }
 """Sources, steps and options that are gone, as they were typed, with the way now."""
-TEXT_FORMATS = ("text", "markdown")
 NOTHING_KEPT_TEXT = "nothing was written"
 
 
@@ -307,14 +309,11 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
         prog=f"bayesrep {name}",
         description=COMMANDS[name],
         epilog=f"example:\n  bayesrep {name} {module.EXAMPLE}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         conflict_handler="resolve",  # a command may have a help of its own
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
-    parser.add_argument(
-        "--format", choices=TEXT_FORMATS, default="text", help="of what is printed (text)"
-    )
     module.add(parser)
+    add_global_options(parser, has_table=hasattr(module, "emit_table"))
     parser.set_defaults(module=module, command=name)
     if name == "completion":
         parser.set_defaults(commands=tuple(COMMANDS))

@@ -1,5 +1,6 @@
 """The command line: exit statuses, pure JSON, one clear line for every mistake."""
 
+import io
 import json
 import os
 import re
@@ -88,6 +89,13 @@ def run(capsys, *arguments):
     return status, captured.out, captured.err
 
 
+def printed_table(capsys, *arguments):
+    """The table that a command prints as CSV, with nothing else."""
+    status, text, _ = run(capsys, *arguments, "--format", "csv")
+    assert status == 0
+    return pl.read_csv(io.StringIO(text))
+
+
 def test_help_and_version_are_quick_to_say(capsys):
     assert cli.main(["--version"]) == 0
     assert bayesrep.__version__ in capsys.readouterr().out
@@ -117,12 +125,12 @@ def test_simulate_check_estimate(capsys, tmp_path):
     check(refusal(arguments), "output-path-exists", {"path": str(out)})
     assert capsys.readouterr().out == ""
     assert run(capsys, *arguments, "--force")[0] == 0
-    table = tmp_path / "t.csv"
     options = ("--methods", "raw,naive,jackknife", "--bootstrap", 20)  # nothing to compile
-    status, text, _ = run(capsys, "estimate", out, *options, "--csv", table)
+    status, text, _ = run(capsys, "estimate", out, *options)
     assert status == 0
     assert "naive" in text
-    assert pl.read_csv(table)["lower"].null_count() == 0
+    table = printed_table(capsys, "estimate", out, *options)
+    assert table["lower"].null_count() == 0
 
 
 # 8 annotators, or counts of 36 that few images have
@@ -144,14 +152,14 @@ def test_json_is_one_object_and_nothing_else(capsys, study_path, posterior_path)
 
 
 @FEW
-def test_methods_with_options(capsys, study_path, tmp_path):
+def test_methods_with_options(capsys, study_path):
     methods = "naive(annotators=4), em-spline(components=1, loss=binomial)"
-    table = tmp_path / "t.csv"
-    arguments = ("estimate", study_path, "--methods", methods, "--csv", table, "--no-progress")
+    arguments = ("estimate", study_path, "--methods", methods, "--quiet")
     status, text, err = run(capsys, *arguments, "--bootstrap", REPLICATES, "--interval", "bca")
     assert (status, err) == (0, "")
     names = ["naive(annotators=4)", "em-spline(components=1, loss=binomial)"]
-    assert pl.read_csv(table)["method"].unique(maintain_order=True).to_list() == names
+    table = printed_table(capsys, *arguments)
+    assert table["method"].unique(maintain_order=True).to_list() == names
     assert all(name in text for name in names)
     assert "share explained" in text
 
@@ -216,16 +224,15 @@ def test_wrong_methods_are_one_line(capsys, study_path, methods, broken):
 
 
 @FEW
-def test_mixtures_side_by_side(capsys, study_path, tmp_path):
-    table = tmp_path / "m.csv"
-    arguments = ("models", "mixtures", study_path, "--components", "1:2", "--csv", table)
+def test_mixtures_side_by_side(capsys, study_path):
+    arguments = ("models", "mixtures", study_path, "--components", "1:2")
     status, text, _ = run(capsys, *arguments)
     assert status == 0
     assert "held out" in text
     table_text = text.partition("\n\n")[0]
     assert table_text.count("*") == 6  # the best by each of three criteria in both data sets
     assert re.search(r"Components that are enough: reference [12], replication [12] ", text)
-    assert pl.read_csv(table)["components"].to_list() == [1, 2, 1, 2]
+    assert printed_table(capsys, *arguments)["components"].to_list() == [1, 2, 1, 2]
     status, out, _ = run(capsys, "models", "mixtures", study_path, "--components", "2", "--json")
     assert [row["components"] for row in json.loads(out)["rows"]] == [2, 2]
     found = refusal(["models", "mixtures", study_path, "--components", "0"])
@@ -239,12 +246,11 @@ def test_mixtures_side_by_side(capsys, study_path, tmp_path):
 
 
 @FEW
-def test_every_number_of_annotators(capsys, study_path, tmp_path):
-    table = tmp_path / "a.csv"
-    status, text, _ = run(capsys, "papers", "annotators", study_path, "--csv", table)
+def test_every_number_of_annotators(capsys, study_path):
+    status, text, _ = run(capsys, "papers", "annotators", study_path)
     assert status == 0
     assert "A line in 1/n through the naive estimates of n = " in text
-    assert pl.read_csv(table)["annotators"].max() == 8
+    assert printed_table(capsys, "papers", "annotators", study_path)["annotators"].max() == 8
     status, out, _ = run(capsys, "papers", "annotators", study_path, "--json")
     facts = json.loads(out)
     assert facts["linearity"]["half"] == 4
@@ -263,14 +269,13 @@ def test_summarize_refuses_what_did_not_converge(capsys, study_path, posterior_p
 
 
 def test_summarize_prints_some_classifiers_and_gives_programs_all(
-    capsys, study_path, posterior_path, tmp_path
+    capsys, study_path, posterior_path
 ):
     command = ("summarize", study_path, posterior_path, "--allow-unconverged")
-    table = tmp_path / "t.csv"
-    status, text, _ = run(capsys, *command, "--top", "1", "--csv", table)
+    status, text, _ = run(capsys, *command, "--top", "1")
     assert status == 0
-    assert text.splitlines()[3] == "1 of 3 classifiers; --all shows them, --csv writes them."
-    assert len(pl.read_csv(table)) == 3
+    assert text.splitlines()[3] == "1 of 3 classifiers; --all shows them, --format csv prints them."
+    assert len(printed_table(capsys, *command, "--top", "1")) == 3
     _, text, _ = run(capsys, *command, "--top", "1", "--json")
     assert len(json.loads(text)["rows"]) == 3
     _, text, _ = run(capsys, *command, "--top", "1", "--format", "markdown")
@@ -283,7 +288,7 @@ def test_summarize_prints_some_classifiers_and_gives_programs_all(
 
 def test_a_fit_that_has_not_converged_is_written_and_ends_with_one(capsys, study_path, tmp_path):
     out = tmp_path / "p.nc"
-    arguments = ("fit", study_path, "--out", out, *SHORT, "--draws", "100", "--no-progress")
+    arguments = ("fit", study_path, "--out", out, *SHORT, "--draws", "100", "--quiet")
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         assert run(capsys, *arguments)[0] == 1
@@ -430,7 +435,7 @@ def test_the_demo_that_the_gate_has_run():
 @pytest.mark.usefixtures("small_demo")
 def test_demo_writes_whole_folders_and_spares_others(tmp_path, capsys):
     out = tmp_path / "demo"
-    again = ("demo", "--quick", "--no-progress", "--out", out)
+    again = ("demo", "--quick", "--quiet", "--out", out)
     status, text, err = run(capsys, *again)
     assert status == 0, err
     says_what_is_true(text)
@@ -487,14 +492,14 @@ def test_diagnose_and_loo_in_words_and_in_json(capsys, study_path, posterior_pat
 
 def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path, request):
     out = tmp_path / "quick.nc"
-    quick = ("fit", study_path, "--out", out, "--method", "laplace", *OPTIONS, "--no-progress")
+    quick = ("fit", study_path, "--out", out, "--method", "laplace", *OPTIONS, "--quiet")
     status, text, _ = run(capsys, *quick, "--draws", 50, "--json")
     assert status == 0
     seconds = json.loads(text)["seconds"]
     assert list(seconds)[:3] == ["reading", "importing", "posing"]
     assert {"finding the mode", "evaluating", "judging", "writing"} <= set(seconds)
     assert all(value >= 0 for value in seconds.values())
-    fit = ("fit", study_path, "--out", tmp_path / "never.nc", "--no-progress")
+    fit = ("fit", study_path, "--out", tmp_path / "never.nc", "--quiet")
     for more, rule, facts in (
         (
             ("--set", "degre=8"),
@@ -529,15 +534,14 @@ def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path, re
     assert "the Pareto k of their importance weights is" in text
 
 
-def test_ranks_pairs_and_images(capsys, tmp_path, study_path, posterior_path):
+def test_ranks_pairs_and_images(capsys, study_path, posterior_path):
     check(refusal(["ranks", study_path, posterior_path]), "not-converged")
-    table = tmp_path / "pairs.csv"
-    status, text, _ = run(
-        capsys, "pairs", study_path, posterior_path, "--allow-unconverged", "--csv", table
-    )
+    pairs = ("pairs", study_path, posterior_path, "--allow-unconverged")
+    status, text, _ = run(capsys, *pairs)
     assert status == 0
     assert "better (%)" in text
-    assert len(table.read_text().splitlines()) == 4
+    table = printed_table(capsys, *pairs)
+    assert len(table) == 3
     status, text, _ = run(capsys, "ranks", study_path, posterior_path, "--allow-unconverged")
     assert status == 0
     assert len(text.splitlines()) == 7
@@ -546,7 +550,7 @@ def test_ranks_pairs_and_images(capsys, tmp_path, study_path, posterior_path):
         capsys, "ranks", study_path, posterior_path, "--allow-unconverged", "--top", "1"
     )
     assert "1 of 3 classifiers; --all shows them" in text
-    one, two = pl.read_csv(table).select("classifier", "other").row(0)
+    one, two = table.select("classifier", "other").row(0)
     options = ("--allow-unconverged", "--between", f"{one},{two}")
     status, text, _ = run(capsys, "pairs", study_path, posterior_path, *options)
     assert text.splitlines()[-1].startswith("Of 1 pair of classifiers, ")
@@ -576,7 +580,7 @@ FITTED = ("STUDY", "FIT", "--allow-unconverged")
         ("summarize", (*FITTED, "--notes"), "8 judges per item"),
         ("ranks", (*FITTED, "--top", "1"), "1 of 3 models"),
         ("pairs", FITTED, "have a better one"),
-        ("estimate", ("STUDY", "--bootstrap", "2", "--no-progress", "--top", "1"), "3 models;"),
+        ("estimate", ("STUDY", "--bootstrap", "2", "--quiet", "--top", "1"), "3 models;"),
         ("diagnose", ("FIT",), "curves fit the models"),
         ("diagnose", ("FIT", "--study", "STUDY"), "models agree as predicted"),
         ("models loo", ("FIT",), "the models' answers"),
@@ -585,7 +589,7 @@ FITTED = ("STUDY", "FIT", "--allow-unconverged")
         ("papers annotators", ("STUDY", "--half"), "With half of the items"),
         (
             "models mixtures",
-            ("STUDY", "--components", "1", "--no-progress"),
+            ("STUDY", "--components", "1", "--quiet"),
             "predict items left out",
         ),
         ("check", ("STUDY",), "for other items"),
@@ -646,7 +650,7 @@ def test_one_command_does_not_speak_for_the_next(capsys, study_path, evaluation)
 def test_what_is_to_be_typed_is_no_sentence(capsys, evaluation, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(evaluation[0], "images")
-    options = ("--method", "laplace", *OPTIONS, "--no-progress")
+    options = ("--method", "laplace", *OPTIONS, "--quiet")
     _, text, _ = run(capsys, "fit", "images", "--out", "people", *options)
     assert read_posterior("people")["posterior"].attrs["words"] == "evaluation"
     assert "\nWritten to people\n" in text

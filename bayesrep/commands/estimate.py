@@ -6,7 +6,7 @@ from typing import Any, get_args
 import bayesrep
 from bayesrep.choices import BootstrapInterval
 from bayesrep.commands.options import add_length, add_shared, given_options, keep_compiled, length
-from bayesrep.commands.output import emit_table, new_table
+from bayesrep.commands.output import emit_table
 from bayesrep.studies.vocabulary import words_of
 
 EXAMPLE = "my-study --bootstrap 450"
@@ -23,7 +23,6 @@ def add(parser: ArgumentParser) -> None:
     option("--bootstrap", type=int, metavar="B", help="replicates for 95 %% intervals (0)")
     option("--interval", choices=get_args(BootstrapInterval), help="(percentile)")
     add_length(parser, "classifier")
-    add_shared(parser, "--no-progress", "--seed", "--csv", "--force")
 
 
 def run(arguments: Namespace) -> int:
@@ -40,11 +39,10 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.conclusion import estimate_sentence
     from bayesrep.report.estimates_text import gaps_text, side_by_side
 
-    new_table(arguments)
     top = length(arguments)
     study = bayesrep.read_study(arguments.study)
     options: dict[str, Any] = {"methods": METHODS, **given_options(arguments, bayesrep.estimate)}
-    analyses = analyse(study, progress=not arguments.no_progress, **options)
+    analyses = analyse(study, progress=not arguments.quiet, **options)
     table, gaps = classifier_table(analyses), gap_table(analyses)
     parts = gaps_text(gaps, clear=measured_drop(study).is_above_zero)
     matching = "".join(f"{sentence}\n" for sentence in matching_sentences(analyses))

@@ -7,11 +7,11 @@ from bayesrep.commands.options import add_shared, read_fitted
 from bayesrep.commands.output import emit_table
 from bayesrep.studies.vocabulary import words_of
 
-EXAMPLE = "my-study all.nc --csv images.csv"
+EXAMPLE = "my-study all.nc --format csv > images.csv"
 
 
 def add(parser: ArgumentParser) -> None:
-    add_shared(parser, "study", "posterior", "--csv", "--force", "--allow-unconverged")
+    add_shared(parser, "study", "posterior", "--allow-unconverged")
 
 
 def run(arguments: Namespace) -> int:

@@ -23,7 +23,7 @@ def add(parser: ArgumentParser) -> None:
         "--between", type=names, metavar="A,B,...", help="these classifiers only, all pairs of them"
     )
     add_length(parser, "pair")
-    add_shared(parser, "--csv", "--force", "--allow-unconverged")
+    add_shared(parser, "--allow-unconverged")
 
 
 def run(arguments: Namespace) -> int:

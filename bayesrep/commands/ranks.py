@@ -13,7 +13,6 @@ EXAMPLE = "my-study posterior.nc"
 def add(parser: ArgumentParser) -> None:
     add_shared(parser, "study", "posterior")
     add_length(parser, "classifier")
-    add_shared(parser, "--csv", "--force")
     add_shared(parser, "--allow-unconverged")
 
 

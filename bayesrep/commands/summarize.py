@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from bayesrep.posterior.fitted import Fitted
 
-EXAMPLE = "my-study posterior.nc --csv adjusted.csv"
+EXAMPLE = "my-study posterior.nc --format csv > adjusted.csv"
 
 ENOUGH_ANNOTATORS = 10
 """Annotators of an image below which the prior is named."""
@@ -28,7 +28,6 @@ def add(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--notes", action="store_true", help="what each assumption would do were it wrong"
     )
-    add_shared(parser, "--csv", "--force")
     add_shared(parser, "--allow-unconverged")
 
 

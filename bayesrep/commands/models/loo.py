@@ -3,15 +3,14 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bayesrep.commands.options import add_shared, read_draws
-from bayesrep.commands.output import emit_table, new_table
+from bayesrep.commands.options import read_draws
+from bayesrep.commands.output import emit_table
 
 EXAMPLE = "posterior.nc k3.nc"
 
 
 def add(parser: ArgumentParser) -> None:
     parser.add_argument("posteriors", type=Path, nargs="+", metavar="posterior.nc", help="of `fit`")
-    add_shared(parser, "--csv", "--force")
 
 
 def run(arguments: Namespace) -> int:
@@ -19,7 +18,6 @@ def run(arguments: Namespace) -> int:
     from bayesrep.posterior.groups import read_record
     from bayesrep.report.fits_text import fits_text
 
-    new_table(arguments)
     fits = {str(path): read_draws(path) for path in arguments.posteriors}
     table = compare_fits(fits)
     words = read_record(next(iter(fits.values()))).words

@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 
 import bayesrep
 from bayesrep.commands.options import add_shared, ends, given_options, keep_compiled
-from bayesrep.commands.output import emit_table, new_table
+from bayesrep.commands.output import emit_table
 from bayesrep.errors import EstimateWarning
 from bayesrep.studies.vocabulary import words_of
 
@@ -16,7 +16,6 @@ def add(parser: ArgumentParser) -> None:
     add_shared(parser, "study")
     parser.add_argument("--components", type=_sizes, metavar="K|LOW:HIGH", help="(1:6)")
     parser.add_argument("--folds", type=int, help="parts for the held-out likelihood (5)")
-    add_shared(parser, "--no-progress", "--seed", "--csv", "--force")
 
 
 def _sizes(text: str) -> range:
@@ -29,12 +28,11 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.conclusion import components_sentence
     from bayesrep.report.estimates_text import components_table
 
-    new_table(arguments)
     keep_compiled()
     study = bayesrep.read_study(arguments.study)
     options = given_options(arguments, compare_components)
     with warnings.catch_warnings():  # what they say of em-spline is not asked; the table shows it
         warnings.simplefilter("ignore", EstimateWarning)
-        table = compare_components(study, progress=not arguments.no_progress, **options)
+        table = compare_components(study, progress=not arguments.quiet, **options)
     text = f"{components_table(table)}\n\n{components_sentence(table, words_of(study))}"
     return emit_table(arguments, table, text, left_out=study.left_out)

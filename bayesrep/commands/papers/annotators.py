@@ -6,7 +6,7 @@ from typing import Any
 
 import bayesrep
 from bayesrep.commands.options import add_shared, given_options, keep_compiled, whole_numbers
-from bayesrep.commands.output import emit_table, new_table
+from bayesrep.commands.output import emit_table
 from bayesrep.studies.vocabulary import words_of
 
 EXAMPLE = "my-study"
@@ -25,7 +25,6 @@ def add(parser: ArgumentParser) -> None:
         action="store_true",
         help="say how the naive estimate changes with a random half of the images",
     )
-    add_shared(parser, "--seed", "--csv", "--force")
 
 
 def run(arguments: Namespace) -> int:
@@ -36,7 +35,6 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.estimates_text import annotators_table, forward_table
     from bayesrep.report.other_images import halves_text
 
-    new_table(arguments)
     study = bayesrep.read_study(arguments.study)
     table = compare_annotators(study)
     line = linearity(table)
