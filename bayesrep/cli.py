@@ -65,10 +65,7 @@ HELP_HEADINGS: Mapping[str, Mapping[str, str]] = {
     },
     "What a fit says": {
         "diagnose": "say whether to trust a fit, and what to change",
-        "summarize": "adjusted accuracies with credible intervals",
-        "ranks": "rank classifiers by adjusted accuracy",
-        "pairs": "which of two classifiers is better once selection is removed",
-        "images": "how hard every image is, for people and for classifiers",
+        "summarize": "adjusted accuracies, ranks, pairs of classifiers, single images",
         "figure": "draw a figure of a study; list them all",
         "report": "write a page of all results that needs no network",
     },
@@ -135,6 +132,7 @@ COMMANDS: Mapping[str, str] = {
 """Descriptions of commands by whole name; the module in `commands` has the same name."""
 
 MOVED_COMMANDS: Mapping[str, str] = {
+    **{name: f"summarize --table {name}" for name in ("ranks", "pairs", "images")},
     "plan": "collect plan",
     "match-images": "collect match",
     **{name: f"answers {name}" for name in ("clean", "count", "crowd", "dependence", "remeasure")},
@@ -143,7 +141,7 @@ MOVED_COMMANDS: Mapping[str, str] = {
     "loo": "models loo",
     "mixtures": "models mixtures",
 }
-"""Present names of commands that had no group before."""
+"""Present names of commands, by the first word that was typed before."""
 GONE_NAMES: Mapping[str, str] = {
     **{
         name: "run python -m experiments.papers in a checkout (docs/gallery.md)"

@@ -535,34 +535,33 @@ def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path, re
 
 
 def test_ranks_pairs_and_images(capsys, study_path, posterior_path):
-    check(refusal(["ranks", study_path, posterior_path]), "not-converged")
-    pairs = ("pairs", study_path, posterior_path, "--allow-unconverged")
+    fitted = ("summarize", study_path, posterior_path)
+    check(refusal([*fitted, "--table", "ranks"]), "not-converged")
+    ranks = (*fitted, "--allow-unconverged", "--table", "ranks")
+    pairs = (*fitted, "--allow-unconverged", "--table", "pairs")
     status, text, _ = run(capsys, *pairs)
     assert status == 0
     assert "better (%)" in text
     table = printed_table(capsys, *pairs)
     assert len(table) == 3
-    status, text, _ = run(capsys, "ranks", study_path, posterior_path, "--allow-unconverged")
+    status, text, _ = run(capsys, *ranks)
     assert status == 0
     assert len(text.splitlines()) == 7
     assert "Removing selection" in text.splitlines()[-1]
-    status, text, _ = run(
-        capsys, "ranks", study_path, posterior_path, "--allow-unconverged", "--top", "1"
-    )
+    status, text, _ = run(capsys, *ranks, "--top", "1")
     assert "1 of 3 classifiers; --all shows them" in text
     one, two = table.select("classifier", "other").row(0)
-    options = ("--allow-unconverged", "--between", f"{one},{two}")
-    status, text, _ = run(capsys, "pairs", study_path, posterior_path, *options)
+    status, text, _ = run(capsys, *pairs, "--between", f"{one},{two}")
     assert text.splitlines()[-1].startswith("Of 1 pair of classifiers, ")
-    found = refusal(["pairs", study_path, posterior_path, *options[:2], f"{one},{two}x"])
+    found = refusal([*pairs, "--between", f"{one},{two}x"])
     facts = {"classifier": f"{two}x", "hint": f"; did you mean {two!r}?"}
     check(found, "between-unknown-classifier", facts)
-    options = ("--allow-unconverged", "--format", "markdown")
-    status, text, _ = run(capsys, "ranks", study_path, posterior_path, *options)
+    status, text, _ = run(capsys, *ranks, "--format", "markdown")
     assert text.splitlines()[1] == "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
-    found = refusal(["ranks", study_path, posterior_path, "--top", "0"])
-    check(found, "top-rows-below-one", {"top": 0})
-    status, text, _ = run(capsys, "images", study_path, posterior_path, *options)
+    check(refusal([*ranks, "--top", "0"]), "top-rows-below-one", {"top": 0})
+    facts = {"option": "notes", "table": "accuracies"}
+    check(refusal([*ranks, "--notes"]), "option-of-another-table", facts)
+    _, text, _ = run(capsys, *fitted, "--allow-unconverged", "--table", "images")
     assert "Hardest for classifiers" in text
     status, text, _ = run(capsys, "diagnose", posterior_path, "--study", study_path)
     assert "classifiers agree as predicted" in text
@@ -578,8 +577,8 @@ FITTED = ("STUDY", "FIT", "--allow-unconverged")
     ("command", "arguments", "words"),
     [
         ("summarize", (*FITTED, "--notes"), "8 judges per item"),
-        ("ranks", (*FITTED, "--top", "1"), "1 of 3 models"),
-        ("pairs", FITTED, "have a better one"),
+        ("summarize", (*FITTED, "--table", "ranks", "--top", "1"), "1 of 3 models"),
+        ("summarize", (*FITTED, "--table", "pairs"), "have a better one"),
         ("estimate", ("STUDY", "--bootstrap", "2", "--quiet", "--top", "1"), "3 models;"),
         ("diagnose", ("FIT",), "curves fit the models"),
         ("diagnose", ("FIT", "--study", "STUDY"), "models agree as predicted"),
@@ -614,7 +613,8 @@ def test_what_is_printed_is_in_the_words_of_the_study(
 @FEW
 def test_names_of_columns_stay_for_programs_and_names_of_parts_in_any_form(capsys, evaluation):
     path, fit = evaluation
-    _, out, _ = run(capsys, "ranks", path, fit, "--allow-unconverged", "--json")
+    ranks = ("summarize", path, fit, "--allow-unconverged", "--table", "ranks")
+    _, out, _ = run(capsys, *ranks, "--json")
     assert "classifier" in json.loads(out)["rows"][0]
     _, out, _ = run(capsys, "papers", "annotators", path, "--json")
     assert "annotators" in json.loads(out)["rows"][0]
@@ -625,7 +625,7 @@ def test_names_of_columns_stay_for_programs_and_names_of_parts_in_any_form(capsy
     assert "95 %" in text
     assert "| ---" in text
     assert not OURS.search(text)
-    _, text, _ = run(capsys, "ranks", path, fit, "--allow-unconverged", "--format", "markdown")
+    _, text, _ = run(capsys, *ranks, "--format", "markdown")
     assert "| model | adjusted" in text
     assert not OURS.search(text)
 
@@ -670,7 +670,8 @@ def test_a_figure_is_in_the_words_of_the_study(capsys, evaluation, study_path, t
 
 def test_images_are_items_where_the_study_is_an_evaluation(capsys, tmp_path):
     study, path = zoo.study("images"), zoo.posterior_path("images", **zoo.QUICK)
-    status, text, _ = run(capsys, "images", as_evaluation(study, tmp_path / "other"), path)
+    other = as_evaluation(study, tmp_path / "other")
+    status, text, _ = run(capsys, "summarize", other, path, "--table", "images")
     assert status == 0
     assert "Hardest for models, given how judges see them" in text
     assert not OURS.search(text)

@@ -93,9 +93,9 @@ def test_the_table_its_csv_and_its_json(study, paths, capsys):
     assert len(json.loads(capsys.readouterr().out)["rows"]) == 1
 
 
-@pytest.mark.parametrize("command", ["pairs", "ranks"])
-def test_there_is_none_to_compare_it_with(study, paths, command, capsys):
-    assert main([command, *paths, "--allow-unconverged"]) == 0
+@pytest.mark.parametrize("table", ["pairs", "ranks"])
+def test_there_is_none_to_compare_it_with(study, paths, table, capsys):
+    assert main(["summarize", *paths, "--allow-unconverged", "--table", table]) == 0
     (line,) = capsys.readouterr().out.splitlines()
     assert (
         line == f"{study.classifiers[0]} is the only classifier: there is none to compare it with."

@@ -154,7 +154,7 @@ study, posterior = sys.argv[1:]
 with contextlib.redirect_stdout(io.StringIO()):
     codes = [
         main(["summarize", study, posterior]),
-        main(["ranks", study, posterior]),
+        main(["summarize", study, posterior, "--table", "ranks"]),
         main(["check", study]),
         main(["doctor", study]),
         main(["models", "loo", posterior]),

@@ -219,7 +219,8 @@ def named_path(text: str) -> tuple[str, Path]:
 
 def add_length(parser: ArgumentParser, noun: str) -> None:
     """Add how much of a long table is printed; `--format csv` and `--json` have all of it."""
-    parser.add_argument("--all", action="store_true", help=f"print every {noun}")
+    text = f"print every {noun}"
+    parser.add_argument("--all", action="store_const", const=True, help=text)
     parser.add_argument("--top", type=int, metavar="N", help=f"print so many {noun}s (10)")
 
 
@@ -230,11 +231,16 @@ def length(arguments: Namespace) -> int | None:
     return sys.maxsize if arguments.all else arguments.top
 
 
+def add_table(parser: ArgumentParser, *tables: str) -> None:
+    """Add the choice of a table; the first is printed unless another is asked for."""
+    text = f"what to show ({tables[0]})"
+    parser.add_argument("--table", choices=tables, default=tables[0], help=text)
+
+
 def add_protocol(parser: ArgumentParser, *tables: str) -> None:
     """Add what all protocols take; the first of the tables is shown unless another is asked for."""
     add_shared(parser, "study")
-    text = f"what to show ({tables[0]})"
-    parser.add_argument("--table", choices=tables, default=tables[0], help=text)
+    add_table(parser, *tables)
     add_shared(parser, "--interval")
 
 

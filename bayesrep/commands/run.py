@@ -460,7 +460,7 @@ def _print_answer(arguments: Namespace, record: Mapping[str, Any]) -> int:
     )
     # After a failed fit the useful next command is the diagnosis, not a table.
     following = (
-        process.command("pairs", study, posterior)
+        process.command("summarize", study, posterior, "--table", "pairs")
         if answer["converged"]
         else process.command("diagnose", posterior, "--study", study)
     )

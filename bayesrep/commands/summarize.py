@@ -1,11 +1,20 @@
-"""`bayesrep summarize`: adjusted accuracies with credible intervals, and the answer in words."""
+"""`bayesrep summarize`: what a fit says of accuracies, ranks, pairs and images."""
 
 from argparse import ArgumentParser, Namespace
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import bayesrep
-from bayesrep.commands.options import add_length, add_shared, length, read_fitted
+from bayesrep.commands.options import (
+    add_length,
+    add_shared,
+    add_table,
+    given_options,
+    length,
+    names,
+    read_fitted,
+    refuse_foreign,
+)
 from bayesrep.commands.output import emit_table
 from bayesrep.errors import plain_text
 from bayesrep.studies.representation import number
@@ -24,14 +33,74 @@ ENOUGH_ANNOTATORS = 10
 
 def add(parser: ArgumentParser) -> None:
     add_shared(parser, "study", "posterior")
-    add_length(parser, "classifier")
-    parser.add_argument(
-        "--notes", action="store_true", help="what each assumption would do were it wrong"
-    )
+    add_table(parser, "accuracies", "ranks", "pairs", "images")
+    option = parser.add_argument
+    option("--between", type=names, metavar="A,B,...", help="all pairs of these classifiers alone")
+    text = "what each assumption would do were it wrong"
+    option("--notes", action="store_const", const=True, help=text)
+    add_length(parser, "row")
     add_shared(parser, "--allow-unconverged")
 
 
 def run(arguments: Namespace) -> int:
+    ordered = ("accuracies", "ranks", "pairs")
+    only_for = {"between": ("pairs",), "notes": ("accuracies",), "all": ordered, "top": ordered}
+    refuse_foreign(arguments, only_for)
+    top = length(arguments)
+    study, posterior = read_fitted(arguments)
+    if arguments.table == "accuracies":
+        return _print_accuracies(arguments, study, posterior, top)
+    make = {"ranks": _rank, "pairs": _compare, "images": _describe_images}[arguments.table]
+    return emit_table(arguments, *make(arguments, study, posterior, top), left_out=study.left_out)
+
+
+def _rank(
+    arguments: Namespace, study: bayesrep.Study, posterior: Any, top: int | None
+) -> "tuple[pl.DataFrame, str]":
+    """Classifiers by adjusted accuracy."""
+    from bayesrep.report.conclusion import ranks_sentence
+    from bayesrep.report.estimates_text import ranks_table
+
+    options = given_options(arguments, bayesrep.rank_classifiers)
+    table, words = bayesrep.rank_classifiers(study, posterior, **options), words_of(study)
+    text = ranks_table(table, top, words)
+    return table, f"{text}\n\n{ranks_sentence(table, words)}" if len(table) > 1 else text
+
+
+def _compare(
+    arguments: Namespace, study: bayesrep.Study, posterior: Any, top: int | None
+) -> "tuple[pl.DataFrame, str]":
+    """Which of two classifiers is better once selection is removed, for every two."""
+    from bayesrep.report.conclusion import pairs_sentence
+    from bayesrep.report.estimates_text import pairs_table
+    from bayesrep.report.select_pairs import pairs_between
+
+    options = given_options(arguments, bayesrep.compare_classifiers)
+    table, words = bayesrep.compare_classifiers(study, posterior, **options), words_of(study)
+    if arguments.between:
+        table = pairs_between(table, arguments.between, study.classifiers)
+        top = len(table) if top is None else top
+    text = pairs_table(table, study.classifiers, top, words)
+    several = len(study.classifiers) > 1
+    return table, f"{text}\n\n{pairs_sentence(table, words)}" if several else text
+
+
+def _describe_images(
+    arguments: Namespace, study: bayesrep.Study, posterior: Any, _: int | None
+) -> "tuple[pl.DataFrame, str]":
+    """How hard every image of the replication is, for people and classifiers."""
+    from bayesrep.posterior.fitted import Fitted
+    from bayesrep.report.estimates_text import images_table
+
+    table = bayesrep.describe_images(study, posterior)
+    Fitted(study, posterior).require_convergence(allow_unconverged=arguments.allow_unconverged)
+    return table, images_table(table, words_of(study))
+
+
+def _print_accuracies(
+    arguments: Namespace, study: bayesrep.Study, posterior: Any, top: int | None
+) -> int:
+    """Print adjusted accuracies with credible intervals, and the answer in words."""
     from bayesrep.checks.assumptions import correction_notes, list_assumptions
     from bayesrep.checks.classes import judge_classes
     from bayesrep.checks.dependence import dependence_table
@@ -40,8 +109,6 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.estimates_text import estimates_table, gaps_text, populations_text
     from bayesrep.summary import tables
 
-    top = length(arguments)
-    study, posterior = read_fitted(arguments)
     words = words_of(study)
     fitted = Fitted(study, posterior)
     fitted = fitted.require_convergence(allow_unconverged=arguments.allow_unconverged)
