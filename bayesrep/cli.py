@@ -59,12 +59,12 @@ HELP_HEADINGS: Mapping[str, Mapping[str, str]] = {
         "simulate": "write a simulated study of known truth",
     },
     "How much of the drop is real": {
-        "estimate": "point estimates of adjusted accuracy",
+        "estimate": "point estimates of adjusted accuracy, also by number of annotators",
         "fit": "sample the joint posterior",
         "sweep": "run a grid of studies, methods and options, and go on where it was stopped",
     },
     "What a fit says": {
-        "diagnose": "say whether to trust a fit, and what to change",
+        "diagnose": "say whether to trust a fit, and what to change; compare fits",
         "summarize": "adjusted accuracies, ranks, pairs of classifiers, single images",
         "figure": "draw a figure of a study; list them all",
         "report": "write a page of all results that needs no network",
@@ -107,17 +107,8 @@ GROUPS: Mapping[str, CommandGroup] = {
             "match": "accuracy on images about which a classifier says alike",
             "multilabel": "accuracy by all labels that are right on an image",
             "compare": "classifiers beside people and each other on both data sets",
-            "annotators": "naive and jackknife estimates for every number of annotators, and "
-            "whether they are a line",
             "rematch": "whether the bias of matching shows in the answers at hand",
             "passk": "the share of items that k attempts solve, for any k",
-        },
-    ),
-    "models": CommandGroup(
-        "compare fits, and mixtures, by what they predict",
-        {
-            "loo": "compare fits of one study by how well they predict what is left out",
-            "mixtures": "compare mixtures of the selection frequency by size",
         },
     ),
 }
@@ -136,10 +127,11 @@ MOVED_COMMANDS: Mapping[str, str] = {
     "plan": "collect plan",
     "match-images": "collect match",
     **{name: f"answers {name}" for name in ("clean", "count", "crowd", "dependence", "remeasure")},
-    **{name: f"papers {name}" for name in ("match", "multilabel", "compare", "annotators")},
+    **{name: f"papers {name}" for name in ("match", "multilabel", "compare")},
     **{name: f"papers {name}" for name in ("rematch", "passk")},
-    "loo": "models loo",
-    "mixtures": "models mixtures",
+    "loo": "diagnose --against",
+    "mixtures": "estimate --table components",
+    "annotators": "estimate --table annotators",
 }
 """Present names of commands, by the first word that was typed before."""
 GONE_NAMES: Mapping[str, str] = {
@@ -148,6 +140,10 @@ GONE_NAMES: Mapping[str, str] = {
         for name in ("paper", "lab", "papers report", "papers lab")
     },
     "--no-progress": "it is now --quiet",
+    "--all": "it is now --top all",
+    "models loo": "it is now: bayesrep diagnose FIT --against OTHER",
+    "models mixtures": "it is now: bayesrep estimate STUDY --table components",
+    "papers annotators": "it is now: bayesrep estimate STUDY --table annotators",
     "--csv": "print the table: --format csv > FILE",
     "bench": "run python -m benchmarks.device in a checkout (docs/how-to/gpu.md)",
     "import sql": "let the database count, and import its table (docs/how-to/own-data.md)",

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -20,6 +21,7 @@ from refusals import check, refusal
 import bayesrep
 from bayesrep import cli
 from bayesrep.errors import plain_text
+from bayesrep.estimators import components
 from bayesrep.posterior import read_posterior
 from bayesrep.report import demo as demo_room
 from bayesrep.report.estimates_text import spread
@@ -108,7 +110,9 @@ def test_help_and_version_are_quick_to_say(capsys):
     assert capsys.readouterr().err == (
         "bayesrep: there is no command 'sumarize'; did you mean 'summarize'?\n"
     )
-    assert cli.main(["simulate", "x", "--annotators", "many"]) == 2
+    for wrong, message in (("3:2", "runs backwards"), ("many", "is not N")):
+        assert cli.main(["simulate", "x", "--annotators", wrong]) == 2
+        assert message in capsys.readouterr().err
 
 
 def test_simulate_check_estimate(capsys, tmp_path):
@@ -224,8 +228,10 @@ def test_wrong_methods_are_one_line(capsys, study_path, methods, broken):
 
 
 @FEW
-def test_mixtures_side_by_side(capsys, study_path):
-    arguments = ("models", "mixtures", study_path, "--components", "1:2")
+def test_mixtures_side_by_side(capsys, study_path, monkeypatch):
+    small = made_once(partial(components.compare_components, components=(1, 2)))
+    monkeypatch.setattr(components, "compare_components", small)
+    arguments = ("estimate", study_path, "--table", "components")
     status, text, _ = run(capsys, *arguments)
     assert status == 0
     assert "held out" in text
@@ -233,25 +239,18 @@ def test_mixtures_side_by_side(capsys, study_path):
     assert table_text.count("*") == 6  # the best by each of three criteria in both data sets
     assert re.search(r"Components that are enough: reference [12], replication [12] ", text)
     assert printed_table(capsys, *arguments)["components"].to_list() == [1, 2, 1, 2]
-    status, out, _ = run(capsys, "models", "mixtures", study_path, "--components", "2", "--json")
-    assert [row["components"] for row in json.loads(out)["rows"]] == [2, 2]
-    found = refusal(["models", "mixtures", study_path, "--components", "0"])
-    check(found, "components-or-starts-below-one", {"components": 0})
-    for wrong, message in (("3:2", "runs backwards"), ("x", "is not N")):
-        status, _, err = run(capsys, "models", "mixtures", study_path, "--components", wrong)
-        assert status == 2
-        assert message in err
-    found = refusal(["models", "mixtures", study_path, "--folds", 1])
-    check(found, "folds-out-of-range", {"folds": 1, "most": 500})
+    _, out, _ = run(capsys, *arguments, "--json")
+    assert [row["components"] for row in json.loads(out)["rows"]] == [1, 2, 1, 2]
 
 
 @FEW
 def test_every_number_of_annotators(capsys, study_path):
-    status, text, _ = run(capsys, "papers", "annotators", study_path)
+    arguments = ("estimate", study_path, "--table", "annotators")
+    status, text, _ = run(capsys, *arguments)
     assert status == 0
     assert "A line in 1/n through the naive estimates of n = " in text
-    assert printed_table(capsys, "papers", "annotators", study_path)["annotators"].max() == 8
-    status, out, _ = run(capsys, "papers", "annotators", study_path, "--json")
+    assert printed_table(capsys, *arguments)["annotators"].max() == 8
+    status, out, _ = run(capsys, *arguments, "--json")
     facts = json.loads(out)
     assert facts["linearity"]["half"] == 4
     assert len(facts["rows"]) == 24
@@ -274,16 +273,19 @@ def test_summarize_prints_some_classifiers_and_gives_programs_all(
     command = ("summarize", study_path, posterior_path, "--allow-unconverged")
     status, text, _ = run(capsys, *command, "--top", "1")
     assert status == 0
-    assert text.splitlines()[3] == "1 of 3 classifiers; --all shows them, --format csv prints them."
+    assert (
+        text.splitlines()[3]
+        == "1 of 3 classifiers; --top all shows them, --format csv prints them."
+    )
     assert len(printed_table(capsys, *command, "--top", "1")) == 3
     _, text, _ = run(capsys, *command, "--top", "1", "--json")
     assert len(json.loads(text)["rows"]) == 3
     _, text, _ = run(capsys, *command, "--top", "1", "--format", "markdown")
     assert text.splitlines()[1].startswith("| --- | ---: |")
     assert text.splitlines()[3].startswith("1 of 3 classifiers")
-    _, text, _ = run(capsys, *command, "--all")
+    _, text, _ = run(capsys, *command, "--top", "all")
     assert "of 3 classifiers" not in text
-    check(refusal([*command, "--top", "0"]), "top-rows-below-one", {"top": 0})
+    assert run(capsys, *command, "--top", "0")[0] == 2
 
 
 def test_a_fit_that_has_not_converged_is_written_and_ends_with_one(capsys, study_path, tmp_path):
@@ -478,9 +480,11 @@ def test_diagnose_and_loo_in_words_and_in_json(capsys, study_path, posterior_pat
     found = json.loads(text)
     assert found["trust"] in ("yes", "with care", "no")
     assert {check["trust"] for check in found["checks"]} <= {"yes", "with care", "no"}
-    status, text, _ = run(capsys, "models", "loo", posterior_path)
+    compared = ("diagnose", posterior_path, "--against", posterior_path)
+    status, text, _ = run(capsys, *compared)
     assert status == 0
     assert "elpd" in text
+    check(refusal([*compared, "--study", study_path]), "against-with-study")
     found = refusal(["diagnose", study_path])
     check(found, "posterior-path-is-folder", {"path": str(study_path)})
     found = refusal(["summarize", posterior_path, study_path])
@@ -549,7 +553,7 @@ def test_ranks_pairs_and_images(capsys, study_path, posterior_path):
     assert len(text.splitlines()) == 7
     assert "Removing selection" in text.splitlines()[-1]
     status, text, _ = run(capsys, *ranks, "--top", "1")
-    assert "1 of 3 classifiers; --all shows them" in text
+    assert "1 of 3 classifiers; --top all shows them" in text
     one, two = table.select("classifier", "other").row(0)
     status, text, _ = run(capsys, *pairs, "--between", f"{one},{two}")
     assert text.splitlines()[-1].startswith("Of 1 pair of classifiers, ")
@@ -558,7 +562,6 @@ def test_ranks_pairs_and_images(capsys, study_path, posterior_path):
     check(found, "between-unknown-classifier", facts)
     status, text, _ = run(capsys, *ranks, "--format", "markdown")
     assert text.splitlines()[1] == "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
-    check(refusal([*ranks, "--top", "0"]), "top-rows-below-one", {"top": 0})
     facts = {"option": "notes", "table": "accuracies"}
     check(refusal([*ranks, "--notes"]), "option-of-another-table", facts)
     _, text, _ = run(capsys, *fitted, "--allow-unconverged", "--table", "images")
@@ -582,15 +585,11 @@ FITTED = ("STUDY", "FIT", "--allow-unconverged")
         ("estimate", ("STUDY", "--bootstrap", "2", "--quiet", "--top", "1"), "3 models;"),
         ("diagnose", ("FIT",), "curves fit the models"),
         ("diagnose", ("FIT", "--study", "STUDY"), "models agree as predicted"),
-        ("models loo", ("FIT",), "the models' answers"),
+        ("diagnose", ("FIT", "--against", "FIT"), "the models' answers"),
         ("answers remeasure", ("STUDY",), "its items were kept"),
         ("answers remeasure", FITTED, "its items were kept"),
-        ("papers annotators", ("STUDY", "--half"), "With half of the items"),
-        (
-            "models mixtures",
-            ("STUDY", "--components", "1", "--quiet"),
-            "predict items left out",
-        ),
+        ("estimate", ("STUDY", "--table", "annotators"), "judges"),
+        ("estimate", ("STUDY", "--table", "components", "--quiet"), "predict items left out"),
         ("check", ("STUDY",), "for other items"),
         ("doctor", ("STUDY",), "8 answers per item"),
         ("papers compare", ("STUDY",), "participant"),
@@ -599,8 +598,10 @@ FITTED = ("STUDY", "FIT", "--allow-unconverged")
     ],
 )
 def test_what_is_printed_is_in_the_words_of_the_study(
-    capsys, evaluation, command, arguments, words
+    capsys, evaluation, command, arguments, words, monkeypatch
 ):
+    one = partial(components.compare_components, components=(1,))
+    monkeypatch.setattr(components, "compare_components", one)
     given = dict(zip(("STUDY", "FIT"), evaluation, strict=True))
     arguments = [given.get(each, each) for each in arguments]
     _, text, err = run(capsys, *command.split(), *arguments)
@@ -616,7 +617,7 @@ def test_names_of_columns_stay_for_programs_and_names_of_parts_in_any_form(capsy
     ranks = ("summarize", path, fit, "--allow-unconverged", "--table", "ranks")
     _, out, _ = run(capsys, *ranks, "--json")
     assert "classifier" in json.loads(out)["rows"][0]
-    _, out, _ = run(capsys, "papers", "annotators", path, "--json")
+    _, out, _ = run(capsys, "estimate", path, "--table", "annotators", "--json")
     assert "annotators" in json.loads(out)["rows"][0]
     _, out, _ = run(capsys, "diagnose", fit, "--json")
     checks = [row["check"] for row in json.loads(out)["checks"]]
@@ -634,7 +635,7 @@ def test_names_of_columns_stay_for_programs_and_names_of_parts_in_any_form(capsy
 def test_lines_are_even_in_either_words(capsys, study_path, evaluation):
     """A cell is put into words before its column is made as wide as it."""
     for path in (study_path, evaluation[0]):
-        _, text, _ = run(capsys, "papers", "annotators", path)
+        _, text, _ = run(capsys, "estimate", path, "--table", "annotators")
         rows = text.splitlines()[1:11]
         assert len({len(row) for row in rows}) == 1
         assert len(rows[1].split()[0]) == len(rows[0].split()[0])

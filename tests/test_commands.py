@@ -23,7 +23,6 @@ from bayesrep.cli import COMMANDS, GROUPS, MOVED_COMMANDS
 from bayesrep.commands import import_, import_command
 from bayesrep.errors import reason
 from bayesrep.estimators.annotators import extrapolate
-from bayesrep.estimators.components import compare_components
 from bayesrep.lab import MATCHING_METHODS, match_images, next_batch, plan, rematch
 from bayesrep.models import MODELS
 from bayesrep.report.demo import run_demo
@@ -39,14 +38,12 @@ FUNCTIONS = {
     "demo": [run_demo],
     "simulate": [bayesrep.simulate_study],
     "predict": [bayesrep.predict],
-    "estimate": [bayesrep.estimate],
+    "estimate": [bayesrep.estimate, extrapolate],
     "fit": [bayesrep.fit],
-    "models mixtures": [compare_components],
     "collect match": [match_images],
     "collect plan": [plan, next_batch],
     "papers match": [protocols.match],
     "papers rematch": [rematch],
-    "papers annotators": [extrapolate],
     "papers multilabel": [protocols.multilabel, protocols.co_occurrence],
     "papers compare": [protocols.compare, protocols.confusion],
     "report": [gather],
@@ -166,7 +163,7 @@ def test_every_module_is_a_command():
 
 def test_few_commands_and_groups():
     assert sum(" " not in name for name in COMMANDS) <= 19
-    assert len(GROUPS) <= 5
+    assert len(GROUPS) <= 3
     assert set(GROUPS).isdisjoint(COMMANDS)
 
 
@@ -279,7 +276,7 @@ json.dump([sorted(before | group), sorted(after), light, sorted(sys.modules)], s
             ["fit", "nowhere", "--out", "nowhere/p.nc"],
             ("output-folder-not-writable", {"path": "nowhere/p.nc", "parent": "nowhere"}),
         ),
-        (["models", "loo", "nowhere.nc"], ("posterior-file-missing", {"path": "nowhere.nc"})),
+        (["diagnose", "a.nc", "--against", "b.nc"], ("posterior-file-missing", {"path": "a.nc"})),
     ],
 )
 def test_mistakes_end_with_two(arguments, broken, tmp_path, monkeypatch):

@@ -157,7 +157,7 @@ with contextlib.redirect_stdout(io.StringIO()):
         main(["summarize", study, posterior, "--table", "ranks"]),
         main(["check", study]),
         main(["doctor", study]),
-        main(["models", "loo", posterior]),
+        main(["diagnose", posterior, "--against", posterior]),
     ]
 json.dump([codes, sorted({"jax", "numpyro", "arviz", "matplotlib"} & set(sys.modules))], sys.stdout)
 """

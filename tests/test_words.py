@@ -142,7 +142,12 @@ def test_a_studys_names_are_no_words(capsys, tmp_path):
     Study(simulated.datasets, names, **parts).write(tmp_path / "workers")
     options = ("--methods", "raw,naive", "--quiet")
     texts = []
-    commands = ("check",), ("estimate", *options), ("papers annotators",), ("papers compare",)
+    commands = (
+        ("check",),
+        ("estimate", *options),
+        ("estimate", "--table", "annotators"),
+        ("papers compare",),
+    )
     for name, *more in commands:
         assert main([*name.split(), str(tmp_path / "workers"), *more]) == 0
         texts.append(capsys.readouterr().out)

@@ -217,18 +217,18 @@ def named_path(text: str) -> tuple[str, Path]:
     return normalize_name(name), Path(path)
 
 
-def add_length(parser: ArgumentParser, noun: str) -> None:
+def add_length(parser: ArgumentParser, nouns: str) -> None:
     """Add how much of a long table is printed; `--format csv` and `--json` have all of it."""
-    text = f"print every {noun}"
-    parser.add_argument("--all", action="store_const", const=True, help=text)
-    parser.add_argument("--top", type=int, metavar="N", help=f"print so many {noun}s (10)")
+    text = f"print so many {nouns} (10)"
+    parser.add_argument("--top", type=_number_or_all, metavar="N|all", help=text)
 
 
-def length(arguments: Namespace) -> int | None:
-    """Return the number of rows to print; None where the table decides."""
-    if arguments.top is not None and arguments.top < 1:
-        raise OptionError("top-rows-below-one", top=arguments.top)
-    return sys.maxsize if arguments.all else arguments.top
+def _number_or_all(text: str) -> int:
+    if text == "all":
+        return sys.maxsize
+    if not text.isdecimal() or not int(text):
+        raise ArgumentTypeError(f"{text!r} is neither all nor a whole number above 0")
+    return int(text)
 
 
 def add_table(parser: ArgumentParser, *tables: str) -> None:

@@ -10,7 +10,6 @@ from bayesrep.commands.options import (
     add_shared,
     add_table,
     given_options,
-    length,
     names,
     read_fitted,
     refuse_foreign,
@@ -38,24 +37,26 @@ def add(parser: ArgumentParser) -> None:
     option("--between", type=names, metavar="A,B,...", help="all pairs of these classifiers alone")
     text = "what each assumption would do were it wrong"
     option("--notes", action="store_const", const=True, help=text)
-    add_length(parser, "row")
+    add_length(parser, "rows")
     add_shared(parser, "--allow-unconverged")
 
 
 def run(arguments: Namespace) -> int:
     ordered = ("accuracies", "ranks", "pairs")
-    only_for = {"between": ("pairs",), "notes": ("accuracies",), "all": ordered, "top": ordered}
+    only_for = {"between": ("pairs",), "notes": ("accuracies",), "top": ordered}
     refuse_foreign(arguments, only_for)
-    top = length(arguments)
+    make = {
+        "accuracies": _summarize,
+        "ranks": _rank,
+        "pairs": _compare,
+        "images": _describe_images,
+    }[arguments.table]
     study, posterior = read_fitted(arguments)
-    if arguments.table == "accuracies":
-        return _print_accuracies(arguments, study, posterior, top)
-    make = {"ranks": _rank, "pairs": _compare, "images": _describe_images}[arguments.table]
-    return emit_table(arguments, *make(arguments, study, posterior, top), left_out=study.left_out)
+    return emit_table(arguments, *make(arguments, study, posterior), left_out=study.left_out)
 
 
 def _rank(
-    arguments: Namespace, study: bayesrep.Study, posterior: Any, top: int | None
+    arguments: Namespace, study: bayesrep.Study, posterior: Any
 ) -> "tuple[pl.DataFrame, str]":
     """Classifiers by adjusted accuracy."""
     from bayesrep.report.conclusion import ranks_sentence
@@ -63,12 +64,12 @@ def _rank(
 
     options = given_options(arguments, bayesrep.rank_classifiers)
     table, words = bayesrep.rank_classifiers(study, posterior, **options), words_of(study)
-    text = ranks_table(table, top, words)
+    text = ranks_table(table, arguments.top, words)
     return table, f"{text}\n\n{ranks_sentence(table, words)}" if len(table) > 1 else text
 
 
 def _compare(
-    arguments: Namespace, study: bayesrep.Study, posterior: Any, top: int | None
+    arguments: Namespace, study: bayesrep.Study, posterior: Any
 ) -> "tuple[pl.DataFrame, str]":
     """Which of two classifiers is better once selection is removed, for every two."""
     from bayesrep.report.conclusion import pairs_sentence
@@ -77,6 +78,7 @@ def _compare(
 
     options = given_options(arguments, bayesrep.compare_classifiers)
     table, words = bayesrep.compare_classifiers(study, posterior, **options), words_of(study)
+    top = arguments.top
     if arguments.between:
         table = pairs_between(table, arguments.between, study.classifiers)
         top = len(table) if top is None else top
@@ -86,7 +88,7 @@ def _compare(
 
 
 def _describe_images(
-    arguments: Namespace, study: bayesrep.Study, posterior: Any, _: int | None
+    arguments: Namespace, study: bayesrep.Study, posterior: Any
 ) -> "tuple[pl.DataFrame, str]":
     """How hard every image of the replication is, for people and classifiers."""
     from bayesrep.posterior.fitted import Fitted
@@ -97,10 +99,10 @@ def _describe_images(
     return table, images_table(table, words_of(study))
 
 
-def _print_accuracies(
-    arguments: Namespace, study: bayesrep.Study, posterior: Any, top: int | None
-) -> int:
-    """Print adjusted accuracies with credible intervals, and the answer in words."""
+def _summarize(
+    arguments: Namespace, study: bayesrep.Study, posterior: Any
+) -> "tuple[pl.DataFrame, str, dict[str, Any]]":
+    """Adjusted accuracies with credible intervals, and the answer in words."""
     from bayesrep.checks.assumptions import correction_notes, list_assumptions
     from bayesrep.checks.classes import judge_classes
     from bayesrep.checks.dependence import dependence_table
@@ -121,7 +123,8 @@ def _print_accuracies(
     dependence = dependence_table(posterior)
     notes = _judge_assumptions(study, fitted, dependence) if with_notes else []
     text = (
-        f"{estimates_table(table, top, words)}\n\nMean over {words.classifiers} and line:\n\n"
+        f"{estimates_table(table, arguments.top, words)}\n\n"
+        f"Mean over {words.classifiers} and line:\n\n"
         f"{gaps_text(gaps, clear=measured.is_above_zero)}\n"
         f"{answer}\n{populations_text(gaps, words)}\n"
         f"This assumes that {list_assumptions(posterior, fitted)}"
@@ -141,8 +144,7 @@ def _print_accuracies(
             "prior; diagnose says how much that moves the answer."
         )
     levels = None if dependence is None else dependence.to_dicts()
-    facts = {"gaps": gaps.to_dicts(), "dependence": levels}
-    return emit_table(arguments, table, text, facts, study.left_out)
+    return table, text, {"gaps": gaps.to_dicts(), "dependence": levels}
 
 
 def _judge_assumptions(
