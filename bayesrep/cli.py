@@ -50,8 +50,7 @@ HELP_HEADINGS: Mapping[str, Mapping[str, str]] = {
     "Start here": {
         "run": "from your tables to the report, in one go",
         "demo": "simulate a study, fit it, compare with the truth",
-        "check": "list everything that is wrong with tables or a study",
-        "doctor": "what data allow to say of two versions of a benchmark, and what is missing",
+        "check": "what tables, a study or logs hold, all that is wrong, what they allow to say",
     },
     "A study from your data": {
         "import": "turn published data or tables into a study",
@@ -129,6 +128,7 @@ MOVED_COMMANDS: Mapping[str, str] = {
     **{name: f"answers {name}" for name in ("clean", "count", "crowd", "dependence", "remeasure")},
     **{name: f"papers {name}" for name in ("match", "multilabel", "compare")},
     **{name: f"papers {name}" for name in ("rematch", "passk")},
+    "doctor": "check",
     "loo": "diagnose --against",
     "mixtures": "estimate --table components",
     "annotators": "estimate --table annotators",

@@ -591,7 +591,7 @@ FITTED = ("STUDY", "FIT", "--allow-unconverged")
         ("estimate", ("STUDY", "--table", "annotators"), "judges"),
         ("estimate", ("STUDY", "--table", "components", "--quiet"), "predict items left out"),
         ("check", ("STUDY",), "for other items"),
-        ("doctor", ("STUDY",), "8 answers per item"),
+        ("check", ("STUDY",), "8 answers per item"),
         ("papers compare", ("STUDY",), "participant"),
         ("papers compare", ("STUDY", "--table", "lines"), "95 %, other models"),
         ("papers compare", ("STUDY", "--table", "robustness"), "on the line"),

@@ -314,7 +314,7 @@ def test_percentages_of_attempts_are_no_counts(tmp_path: Path, pair: list[Attemp
     table = tmp_path / "percent.csv"
     frame = pl.DataFrame({"item": pair[0].images, "solved": 10 * pair[0].solved})
     frame.with_columns(model=pl.lit("m"), attempts=100).write_csv(table)
-    for command in ("papers passk", "doctor"):
+    for command in ("papers passk", "check"):
         check(refusal([*command.split(), table]), "counts-of-few-values", {"total": "attempts"})
 
 
