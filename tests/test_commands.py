@@ -140,7 +140,6 @@ def test_every_option_with_words_is_held():
     }
     assert found == {
         *WORDS,
-        ("completion", "shell"),
         ("fit", "feedback"),
         ("estimate", "interval"),
     }
@@ -416,7 +415,7 @@ def test_a_name_of_which_no_file_can_be_called_is_refused_by_check_and_import(tm
 
 
 def test_completion_is_written_without_a_compiler_of_arrays():
-    code = "import sys; from bayesrep import cli; cli.main(['completion', 'bash']); "
+    code = "import sys; from bayesrep import cli; cli.main(['--print-completion', 'bash']); "
     done = subprocess.run(
         [sys.executable, "-c", code + "print(sorted({'jax', 'torch'} & set(sys.modules)))"],
         capture_output=True,
