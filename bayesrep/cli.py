@@ -142,6 +142,15 @@ GONE_NAMES: Mapping[str, str] = {
     "models mixtures": "it is now: bayesrep estimate STUDY --table components",
     "papers annotators": "it is now: bayesrep estimate STUDY --table annotators",
     "--csv": "print the table: --format csv > FILE",
+    **{
+        f"{command} --{name}": f"it is now --input {name}=PATH"
+        for command, names in (
+            ("figure", ("objects", "counts")),
+            ("report", ("objects", "counts", "images")),
+        )
+        for name in names
+    },
+    "figure --bootstrap": "in Python, plots take bootstrap=N (docs/gallery.md)",
     "completion": "print it: bayesrep --print-completion SHELL",
     "bench": "run python -m benchmarks.device in a checkout (docs/how-to/gpu.md)",
     "import sql": "let the database count, and import its table (docs/how-to/own-data.md)",

@@ -128,6 +128,10 @@ class HelpFormatter(RawDescriptionHelpFormatter):
         super().add_usage(usage, own, *rest, **more)
 
 
+PEOPLE_INPUTS = {
+    "objects": "what people see, of `collect objects`",
+    "counts": "what they select, of `collect read --counts`",
+}
 SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
     "study": {"type": Path, "metavar": "STUDY", "help": "folder of a study"},
     "--datasets": {
@@ -249,6 +253,33 @@ def refuse_foreign(arguments: Namespace, only_for: Mapping[str, Sequence[str]]) 
     for name, tables in only_for.items():
         if getattr(arguments, name) is not None and arguments.table not in tables:
             raise OptionError("option-of-another-table", option=name, table=" or ".join(tables))
+
+
+def add_inputs(parser: ArgumentParser, **texts: str) -> None:
+    """Add files beside a study, by names whose meaning is told."""
+
+    def named(text: str) -> tuple[str, Path]:
+        name, _, path = text.partition("=")
+        if name not in texts or not path:
+            forms = ", ".join(f"{each}=PATH" for each in texts)
+            raise ArgumentTypeError(f"{text!r} is none of {forms}")
+        return name, Path(path)
+
+    told = "; ".join(f"{name}: {text}" for name, text in texts.items())
+    text = f"{told}; may be given several times"
+    parser.add_argument(
+        "--input", type=named, action="append", default=[], metavar="NAME=PATH", help=text
+    )
+
+
+def given_inputs(arguments: Namespace) -> dict[str, Path]:
+    """The files beside a study, one a name."""
+    paths: dict[str, Path] = {}
+    for name, path in arguments.input:
+        if name in paths:
+            raise OptionError("pair-given-twice", option="--input", name=name)
+        paths[name] = path
+    return paths
 
 
 def add_datasets(parser: ArgumentParser) -> None:
