@@ -150,6 +150,13 @@ GONE_NAMES: Mapping[str, str] = {
         )
         for name in names
     },
+    **{f"{name} --candidates": "it is now --further candidates=NAME" for name in ("run", "check")},
+    "run --bootstrap": "use bayesrep estimate --bootstrap on the study that it makes",
+    **{f"fit --{name}": f"it is now --set {name}=..." for name in ("draws", "warmup", "feedback")},
+    **{
+        f"simulate --{name}": f"in Python: bayesrep.simulate_study({name}=...)"
+        for name in ("process", "dependence")
+    },
     "figure --bootstrap": "in Python, plots take bootstrap=N (docs/gallery.md)",
     "completion": "print it: bayesrep --print-completion SHELL",
     "bench": "run python -m benchmarks.device in a checkout (docs/how-to/gpu.md)",
@@ -334,7 +341,7 @@ class _PrintCompletion(argparse.Action):
                     action.complete = shtab.FILE  # type: ignore[attr-defined]
                 elif (name, action.dest) == ("figure", "name"):  # a refusal would list all of them
                     action.choices = [figure.name for figure in FIGURE_ENTRIES]
-        sys.stdout.write(shtab.complete(every, values))
+        sys.stdout.write(f"{shtab.complete(every, values)}\n")
         parser.exit()
 
 

@@ -28,7 +28,6 @@ from bayesrep.models import MODELS
 from bayesrep.report.demo import run_demo
 from bayesrep.report.sections import gather
 from bayesrep.sources import READERS, raw_answers
-from bayesrep.studies.populations import PROCESS_OF_NAME
 from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME
 
@@ -54,7 +53,6 @@ WORDS = {
     ("answers import", "maybe_is"): raw_answers.MAYBE_RULES,
     ("fit", "method"): choices.list_methods(),
     ("run", "method"): choices.list_methods(),
-    ("simulate", "process"): tuple(PROCESS_OF_NAME),
     ("import", "source"): tuple(READERS),
     ("import", "key"): get_args(Key),
     ("import", "words"): tuple(VOCABULARY_OF_NAME),
@@ -140,7 +138,6 @@ def test_every_option_with_words_is_held():
     }
     assert found == {
         *WORDS,
-        ("fit", "feedback"),
         ("estimate", "interval"),
     }
     assert protocols.INTERVALS == get_args(AccuracyInterval)
@@ -428,10 +425,10 @@ def test_completion_is_written_without_a_compiler_of_arrays():
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--chains", "36", "--draws", "12"], "432 draws in all"),
-        (["--method", "nuts", "--draws", "100"], "400 draws in all"),
-        (["--draws", "100"], ""),
-        (["--chains", "4", "--draws", "500"], ""),
+        (["--chains", "36", "--set", "draws=12"], "432 draws in all"),
+        (["--method", "nuts", "--set", "draws=100"], "400 draws in all"),
+        (["--set", "draws=100"], ""),
+        (["--chains", "4", "--set", "draws=500"], ""),
         (["--chains", "36"], ""),
     ],
 )

@@ -162,8 +162,8 @@ SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
     "--further": {
         "action": "append",
         "metavar": "ROLE=NAME",
-        "help": "a further data set and the role that it is to have (tables); may be given several "
-        "times",
+        "help": "a further data set and the role that it is to have (tables), such as "
+        "candidates=NAME: the pool of the replication; may be given several times",
     },
     "--rename": {
         "action": "append",
@@ -199,14 +199,14 @@ def by_name(option: str, pairs: list[str] | None) -> dict[str, str] | None:
 
 def add_roles(parser: ArgumentParser) -> None:
     """Add what tables call the data sets, and columns, and who answered."""
-    for role in TABLE_OPTIONS[:3]:
+    for role in ROLE_NAMES:
         parser.add_argument(f"--{role}", metavar="NAME", help=f"what the tables call the {role}")
     add_shared(parser, "--further", "--rename", "--people")
 
 
 def table_options(arguments: Namespace) -> dict[str, Any]:
     """What tables call the data sets and columns, and who answered, as far as it is given."""
-    given = {name: getattr(arguments, name) for name in TABLE_OPTIONS}
+    given = {name: getattr(arguments, name, None) for name in TABLE_OPTIONS}
     pairs = {name: by_name(f"--{name}", given[name]) for name in ("further", "rename")}
     return {name: value for name, value in (given | pairs).items() if value is not None}
 
