@@ -153,6 +153,7 @@ GONE_NAMES: Mapping[str, str] = {
     **{f"{name} --candidates": "it is now --further candidates=NAME" for name in ("run", "check")},
     "run --bootstrap": "use bayesrep estimate --bootstrap on the study that it makes",
     **{f"fit --{name}": f"it is now --set {name}=..." for name in ("draws", "warmup", "feedback")},
+    "fit --no-classes": "it is now --set classes=false",
     **{
         f"simulate --{name}": f"in Python: bayesrep.simulate_study({name}=...)"
         for name in ("process", "dependence")

@@ -158,7 +158,7 @@ def test_every_module_is_a_command():
 
 
 def test_few_commands_and_groups():
-    assert sum(" " not in name for name in COMMANDS) <= 19
+    assert sum(" " not in name for name in COMMANDS) <= 13
     assert len(GROUPS) <= 3
     assert set(GROUPS).isdisjoint(COMMANDS)
 

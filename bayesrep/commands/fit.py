@@ -50,13 +50,6 @@ def add(parser: ArgumentParser) -> None:
     # What of the study goes into the fit.
     option("--groups", metavar="COLUMN", help="pool partially over these groups")
     option(
-        "--no-classes",
-        dest="classes",
-        action="store_false",
-        default=None,
-        help="leave out the correction for labels that differ among images selected as often",
-    )
-    option(
         "--datasets",
         type=lambda text: tuple(text.split(",")),
         metavar="ROLE,...",

@@ -112,9 +112,11 @@ GLOBAL_OPTIONS: dict[str, dict[str, Any]] = {
 def add_global_options(parser: ArgumentParser, *, has_table: bool) -> None:
     """Add the options of every command; only a table can be printed as CSV."""
     group = parser.add_argument_group("global options")
-    choices = {"choices": (*TEXT_FORMATS, "csv") if has_table else TEXT_FORMATS}
-    for name, details in GLOBAL_OPTIONS.items():
-        group.add_argument(name, **details, **(choices if name == "--format" else {}))
+    formats = (*TEXT_FORMATS, "csv") if has_table else TEXT_FORMATS
+    formatted = {**GLOBAL_OPTIONS["--format"], "choices": formats}
+    options: dict[str, dict[str, Any]] = {**GLOBAL_OPTIONS, "--format": formatted}
+    for name, details in options.items():
+        group.add_argument(name, **details)
 
 
 class HelpFormatter(RawDescriptionHelpFormatter):
