@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 from bayesrep import errors, process
 from bayesrep.atomic import PLACED_FILES, remove_partials
 from bayesrep.commands import import_command
+from bayesrep.commands.options import HelpFormatter, add_global_options
 from bayesrep.commands.output import (
     DONE_STATUS,
     FINDING_STATUS,
@@ -49,8 +50,7 @@ HELP_HEADINGS: Mapping[str, Mapping[str, str]] = {
     "Start here": {
         "run": "from your tables to the report, in one go",
         "demo": "simulate a study, fit it, compare with the truth",
-        "check": "list everything that is wrong with tables or a study",
-        "doctor": "what data allow to say of two versions of a benchmark, and what is missing",
+        "check": "what tables, a study or logs hold, all that is wrong, what they allow to say",
     },
     "A study from your data": {
         "import": "turn published data or tables into a study",
@@ -58,21 +58,15 @@ HELP_HEADINGS: Mapping[str, Mapping[str, str]] = {
         "simulate": "write a simulated study of known truth",
     },
     "How much of the drop is real": {
-        "estimate": "point estimates of adjusted accuracy",
+        "estimate": "point estimates of adjusted accuracy, also by number of annotators",
         "fit": "sample the joint posterior",
         "sweep": "run a grid of studies, methods and options, and go on where it was stopped",
     },
     "What a fit says": {
-        "diagnose": "say whether to trust a fit, and what to change",
-        "summarize": "adjusted accuracies with credible intervals",
-        "ranks": "rank classifiers by adjusted accuracy",
-        "pairs": "which of two classifiers is better once selection is removed",
-        "images": "how hard every image is, for people and for classifiers",
+        "diagnose": "say whether to trust a fit, and what to change; compare fits",
+        "summarize": "adjusted accuracies, ranks, pairs of classifiers, single images",
         "figure": "draw a figure of a study; list them all",
         "report": "write a page of all results that needs no network",
-    },
-    "The program itself": {
-        "completion": "a script that completes commands and options in bash, zsh or fish",
     },
 }
 """Commands with their descriptions, under the headings of the help."""
@@ -109,17 +103,8 @@ GROUPS: Mapping[str, CommandGroup] = {
             "match": "accuracy on images about which a classifier says alike",
             "multilabel": "accuracy by all labels that are right on an image",
             "compare": "classifiers beside people and each other on both data sets",
-            "annotators": "naive and jackknife estimates for every number of annotators, and "
-            "whether they are a line",
             "rematch": "whether the bias of matching shows in the answers at hand",
             "passk": "the share of items that k attempts solve, for any k",
-        },
-    ),
-    "models": CommandGroup(
-        "compare fits, and mixtures, by what they predict",
-        {
-            "loo": "compare fits of one study by how well they predict what is left out",
-            "mixtures": "compare mixtures of the selection frequency by size",
         },
     ),
 }
@@ -134,20 +119,47 @@ COMMANDS: Mapping[str, str] = {
 """Descriptions of commands by whole name; the module in `commands` has the same name."""
 
 MOVED_COMMANDS: Mapping[str, str] = {
+    **{name: f"summarize --table {name}" for name in ("ranks", "pairs", "images")},
     "plan": "collect plan",
     "match-images": "collect match",
     **{name: f"answers {name}" for name in ("clean", "count", "crowd", "dependence", "remeasure")},
-    **{name: f"papers {name}" for name in ("match", "multilabel", "compare", "annotators")},
+    **{name: f"papers {name}" for name in ("match", "multilabel", "compare")},
     **{name: f"papers {name}" for name in ("rematch", "passk")},
-    "loo": "models loo",
-    "mixtures": "models mixtures",
+    "doctor": "check",
+    "loo": "diagnose --against",
+    "mixtures": "estimate --table components",
+    "annotators": "estimate --table annotators",
 }
-"""Present names of commands that had no group before."""
+"""Present names of commands, by the first word that was typed before."""
 GONE_NAMES: Mapping[str, str] = {
     **{
         name: "run python -m experiments.papers in a checkout (docs/report.md)"
         for name in ("paper", "lab", "papers report", "papers lab")
     },
+    "--no-progress": "it is now --quiet",
+    "--all": "it is now --top all",
+    "models loo": "it is now: bayesrep diagnose FIT --against OTHER",
+    "models mixtures": "it is now: bayesrep estimate STUDY --table components",
+    "papers annotators": "it is now: bayesrep estimate STUDY --table annotators",
+    "--csv": "print the table: --format csv > FILE",
+    **{
+        f"{command} --{name}": f"it is now --input {name}=PATH"
+        for command, names in (
+            ("figure", ("objects", "counts")),
+            ("report", ("objects", "counts", "images")),
+        )
+        for name in names
+    },
+    **{f"{name} --candidates": "it is now --further candidates=NAME" for name in ("run", "check")},
+    "run --bootstrap": "use bayesrep estimate --bootstrap on the study that it makes",
+    **{f"fit --{name}": f"it is now --set {name}=..." for name in ("draws", "warmup", "feedback")},
+    "fit --no-classes": "it is now --set classes=false",
+    **{
+        f"simulate --{name}": f"in Python: bayesrep.simulate_study({name}=...)"
+        for name in ("process", "dependence")
+    },
+    "figure --bootstrap": "in Python, plots take bootstrap=N (docs/report.md)",
+    "completion": "print it: bayesrep --print-completion SHELL",
     "bench": "run python -m benchmarks.device in a checkout (docs/how-to/mcmc-experiments.md)",
     "import sql": "let the database count, and import its table (docs/how-to/own-data.md)",
     **{
@@ -162,7 +174,7 @@ GONE_NAMES: Mapping[str, str] = {
     },
 }
 """Sources, steps and options that are gone, as they were typed, with the way now."""
-TEXT_FORMATS = ("text", "markdown")
+SHELL_NAMES = ("bash", "zsh", "fish")
 NOTHING_KEPT_TEXT = "nothing was written"
 
 
@@ -279,7 +291,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
 def _listing_parser(name: str) -> argparse.ArgumentParser:
     """Build the parser that explains a group by its steps, or the program ("") by its commands."""
     program = f"bayesrep {name}".rstrip()
-    kind = "STEP" if name else "COMMAND"
+    kind, own = "STEP" if name else "COMMAND", " [--version] [--print-completion SHELL]"
     if name:
         text = f"{GROUPS[name].text}\n\n{_list_commands({'Steps': GROUPS[name].steps})}"
     else:
@@ -290,14 +302,48 @@ def _listing_parser(name: str) -> argparse.ArgumentParser:
         text = f"How much of a benchmark's accuracy drop is real?\n\n{listed}"
     parser = _Parser(
         prog=program,
-        usage=f"{program} [-h]{'' if name else ' [--version]'} {kind} ...",
+        usage=f"{program} [-h]{'' if name else own} {kind} ...",
         description=text,
         epilog=f"{program} {kind} --help says what each takes, with an example.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     if not name:
         parser.add_argument("--version", action="version", version=f"bayesrep {__version__}")
+        text = "a script that completes commands, options and choices"
+        parser.add_argument(
+            "--print-completion", choices=SHELL_NAMES, action=_PrintCompletion, help=text
+        )
     return parser
+
+
+class _PrintCompletion(argparse.Action):
+    """Print a shell's completion of all commands, and end."""
+
+    def __call__(self, parser: argparse.ArgumentParser, _: Any, values: Any, *__: Any) -> NoReturn:
+        """Print the script of a shell."""
+        import shtab
+
+        from bayesrep.report.figure_catalogue import FIGURE_ENTRIES
+
+        every = argparse.ArgumentParser(prog="bayesrep")
+        every.add_argument("--version", action="store_true")
+        words = every.add_subparsers(metavar="COMMAND")
+        of_group = {
+            name: words.add_parser(name, help=group.text).add_subparsers(metavar="STEP")
+            for name, group in GROUPS.items()
+        }
+        for name, text in COMMANDS.items():
+            group, _, step = name.rpartition(" ")
+            listing = of_group[group] if group else words
+            each = listing.add_parser(step, help=text, conflict_handler="resolve")
+            _add_arguments(each, import_command(name))
+            for action in each._actions:
+                if action.type is Path:
+                    action.complete = shtab.FILE  # type: ignore[attr-defined]
+                elif (name, action.dest) == ("figure", "name"):  # a refusal would list all of them
+                    action.choices = [figure.name for figure in FIGURE_ENTRIES]
+        sys.stdout.write(f"{shtab.complete(every, values)}\n")
+        parser.exit()
 
 
 def _command_parser(name: str) -> argparse.ArgumentParser:
@@ -307,18 +353,17 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
         prog=f"bayesrep {name}",
         description=COMMANDS[name],
         epilog=f"example:\n  bayesrep {name} {module.EXAMPLE}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         conflict_handler="resolve",  # a command may have a help of its own
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
-    parser.add_argument(
-        "--format", choices=TEXT_FORMATS, default="text", help="of what is printed (text)"
-    )
-    module.add(parser)
+    _add_arguments(parser, module)
     parser.set_defaults(module=module, command=name)
-    if name == "completion":
-        parser.set_defaults(commands=tuple(COMMANDS))
     return parser
+
+
+def _add_arguments(parser: argparse.ArgumentParser, module: Any) -> None:
+    module.add(parser)
+    add_global_options(parser, has_table=hasattr(module, "emit_table"))
 
 
 def _list_commands(headings: Mapping[str, Mapping[str, str]]) -> str:

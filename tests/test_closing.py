@@ -9,7 +9,6 @@ import pytest
 
 from bayesrep import cli
 from bayesrep.choices import list_methods
-from bayesrep.commands import completion
 from bayesrep.estimators.annotators import Linearity
 from bayesrep.estimators.components import fewest_components
 from bayesrep.numerics.rounding import write_points
@@ -41,7 +40,7 @@ def test_pairs_are_counted_and_the_closest_come_first():
     )
     text = pairs_table(table, names, 3)
     assert [line.split()[-1] for line in text.splitlines()[2:5]] == ["50.0", "60.0", "40.0"]
-    assert text.splitlines()[-1] == "3 of 10 pairs; --all shows them, --csv writes them."
+    assert text.splitlines()[-1] == "3 of 10 pairs; --top all shows them, --format csv prints them."
     assert "of 10 pairs" not in pairs_table(table, names, 10)
 
 
@@ -152,7 +151,7 @@ def test_methods_are_columns_and_some_of_many_are_shown():
     assert text.splitlines()[0].split("  ")[-1] == "95 % (EM + spline)"
     assert text.splitlines()[2].split() == ["c00", "80.0", "70.0", "70.0", "60.0", "to", "75.0"]
     assert len(text.splitlines()) == 2 + 10 + 1
-    assert text.endswith("10 of 30 classifiers; --all shows them, --csv writes them.")
+    assert text.endswith("10 of 30 classifiers; --top all shows them, --format csv prints them.")
 
 
 def test_summarize_shows_the_classifiers_that_estimate_shows():
@@ -172,7 +171,8 @@ def test_summarize_shows_the_classifiers_that_estimate_shows():
         assert first(text) == first(side_by_side(table, top))
     assert len(text.splitlines()) == 2 + 30
     text = estimates_table(table, None)
-    assert text.splitlines()[-1] == "10 of 30 classifiers; --all shows them, --csv writes them."
+    told = "10 of 30 classifiers; --top all shows them, --format csv prints them."
+    assert text.splitlines()[-1] == told
 
 
 def test_advice_of_settings_becomes_commands():
@@ -185,7 +185,7 @@ def test_advice_of_settings_becomes_commands():
 
 def complete(script, *words):
     typed = " ".join(f"'{word}'" for word in words)
-    code = f"{script}\nCOMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _bayesrep\n"
+    code = f"{script}\nCOMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _shtab_bayesrep\n"
     said = subprocess.run(
         ["bash", "-c", code + 'printf "%s\\n" "${COMPREPLY[@]}"'],
         capture_output=True, text=True, check=True,
@@ -194,9 +194,9 @@ def complete(script, *words):
 
 
 def test_completion_in_bash(capsys):
-    assert cli.main(["completion", "bash"]) == 0
+    assert cli.main(["--print-completion", "bash"]) == 0
     script = capsys.readouterr().out
-    assert complete(script, "bayesrep", "pai") == ["pairs"]
+    assert complete(script, "bayesrep", "summ") == ["summarize"]
     assert set(list_methods()) == set(complete(script, "bayesrep", "fit", "s", "--method", ""))
     assert complete(script, "bayesrep", "fit", "s", "--checkp") == ["--checkpoint"]
     assert set(complete(script, "bayesrep", "import", "")) >= {"tables", "evals"}
@@ -210,13 +210,13 @@ def test_completion_in_bash(capsys):
     assert complete(script, "bayesrep", "collect", "candidates", "--pay") == []
 
 
-@pytest.mark.parametrize("shell", completion.SHELL_NAMES)
+@pytest.mark.parametrize("shell", cli.SHELL_NAMES)
 def test_every_command_is_completed(capsys, shell):
-    assert cli.main(["completion", shell]) == 0
+    assert cli.main(["--print-completion", shell]) == 0
     said = capsys.readouterr().out
     assert all(word in said for name in cli.COMMANDS for word in name.split())
-    step = r"read' -l pay" if shell == "fish" else r'"collect read"\)\n.*--pay'
-    assert re.search(step, said)
+    steps = {"bash": "collect_read_option_strings=.* --pay", "fish": "collect read' -l pay"}
+    assert re.search(steps.get(shell, r"--pay\["), said)
 
 
 def test_the_help_lists_every_command_once(capsys):

@@ -23,13 +23,11 @@ from bayesrep.cli import COMMANDS, GROUPS, MOVED_COMMANDS
 from bayesrep.commands import import_, import_command
 from bayesrep.errors import reason
 from bayesrep.estimators.annotators import extrapolate
-from bayesrep.estimators.components import compare_components
 from bayesrep.lab import MATCHING_METHODS, match_images, next_batch, plan, rematch
 from bayesrep.models import MODELS
 from bayesrep.report.demo import run_demo
 from bayesrep.report.sections import gather
 from bayesrep.sources import READERS, raw_answers
-from bayesrep.studies.populations import PROCESS_OF_NAME
 from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME
 
@@ -39,14 +37,12 @@ FUNCTIONS = {
     "demo": [run_demo],
     "simulate": [bayesrep.simulate_study],
     "predict": [bayesrep.predict],
-    "estimate": [bayesrep.estimate],
+    "estimate": [bayesrep.estimate, extrapolate],
     "fit": [bayesrep.fit],
-    "models mixtures": [compare_components],
     "collect match": [match_images],
     "collect plan": [plan, next_batch],
     "papers match": [protocols.match],
     "papers rematch": [rematch],
-    "papers annotators": [extrapolate],
     "papers multilabel": [protocols.multilabel, protocols.co_occurrence],
     "papers compare": [protocols.compare, protocols.confusion],
     "report": [gather],
@@ -57,7 +53,6 @@ WORDS = {
     ("answers import", "maybe_is"): raw_answers.MAYBE_RULES,
     ("fit", "method"): choices.list_methods(),
     ("run", "method"): choices.list_methods(),
-    ("simulate", "process"): tuple(PROCESS_OF_NAME),
     ("import", "source"): tuple(READERS),
     ("import", "key"): get_args(Key),
     ("import", "words"): tuple(VOCABULARY_OF_NAME),
@@ -120,7 +115,7 @@ def said_otherwise(name, argument, action, parameter):
 
 def test_options_are_the_librarys():
     held = list(options())
-    assert len(held) >= 70
+    assert len(held) >= 40
     wrong = {
         (name, argument): found
         for name, argument, *rest in held
@@ -143,8 +138,6 @@ def test_every_option_with_words_is_held():
     }
     assert found == {
         *WORDS,
-        ("completion", "shell"),
-        ("fit", "feedback"),
         ("estimate", "interval"),
     }
     assert protocols.INTERVALS == get_args(AccuracyInterval)
@@ -165,14 +158,14 @@ def test_every_module_is_a_command():
 
 
 def test_few_commands_and_groups():
-    assert sum(" " not in name for name in COMMANDS) <= 19
-    assert len(GROUPS) <= 5
+    assert sum(" " not in name for name in COMMANDS) <= 13
+    assert len(GROUPS) <= 3
     assert set(GROUPS).isdisjoint(COMMANDS)
 
 
 def test_an_old_name_is_answered_by_the_new_one(capsys):
     assert set(MOVED_COMMANDS).isdisjoint({*COMMANDS, *GROUPS})
-    assert set(MOVED_COMMANDS.values()) <= set(COMMANDS)
+    assert {new.partition(" --")[0] for new in MOVED_COMMANDS.values()} <= set(COMMANDS)
     for old, new in MOVED_COMMANDS.items():
         status, (line,) = said(capsys, old, "x", "--out", "y")
         assert (status, line.endswith(f"bayesrep {new}")) == (2, True)
@@ -248,9 +241,10 @@ def loaded():
     return {name for name in sys.modules if name.startswith("bayesrep.commands.")}
 with contextlib.redirect_stdout(io.StringIO()):
     main(["--help"])
-    before = loaded() - {"bayesrep.commands.output"}
+    shared = {"bayesrep.commands.options", "bayesrep.commands.output"}
+    before = loaded() - shared
     main(["collect", "--help"])
-    group = loaded() - {"bayesrep.commands.output"}
+    group = loaded() - shared
     main(["fit", "--help"])
     main(["collect", "read", "--help"])
     after = loaded() - before
@@ -278,7 +272,7 @@ json.dump([sorted(before | group), sorted(after), light, sorted(sys.modules)], s
             ["fit", "nowhere", "--out", "nowhere/p.nc"],
             ("output-folder-not-writable", {"path": "nowhere/p.nc", "parent": "nowhere"}),
         ),
-        (["models", "loo", "nowhere.nc"], ("posterior-file-missing", {"path": "nowhere.nc"})),
+        (["diagnose", "a.nc", "--against", "b.nc"], ("posterior-file-missing", {"path": "a.nc"})),
     ],
 )
 def test_mistakes_end_with_two(arguments, broken, tmp_path, monkeypatch):
@@ -333,8 +327,8 @@ def said(capsys, *words):
             "no option --refrence; did you mean '--reference'?",
         ),
         ("collect read --cuonts x", "collect read", "no option --cuonts; did you mean '--counts'?"),
-        ("ranks s p --zzz", "ranks", "there is no option --zzz"),
-        ("ranks s p q", "ranks", "one argument too many: q"),
+        ("summarize s p --zzz", "summarize", "there is no option --zzz"),
+        ("summarize s p q", "summarize", "one argument too many: q"),
         ("--versoin", "", "there is no option --versoin; did you mean '--version'?"),
         ("fit --\x1b[31m", "fit", r"there is no option --\x1b[31m"),
     ],
@@ -418,7 +412,7 @@ def test_a_name_of_which_no_file_can_be_called_is_refused_by_check_and_import(tm
 
 
 def test_completion_is_written_without_a_compiler_of_arrays():
-    code = "import sys; from bayesrep import cli; cli.main(['completion', 'bash']); "
+    code = "import sys; from bayesrep import cli; cli.main(['--print-completion', 'bash']); "
     done = subprocess.run(
         [sys.executable, "-c", code + "print(sorted({'jax', 'torch'} & set(sys.modules)))"],
         capture_output=True,
@@ -431,10 +425,10 @@ def test_completion_is_written_without_a_compiler_of_arrays():
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--chains", "36", "--draws", "12"], "432 draws in all"),
-        (["--method", "nuts", "--draws", "100"], "400 draws in all"),
-        (["--draws", "100"], ""),
-        (["--chains", "4", "--draws", "500"], ""),
+        (["--chains", "36", "--set", "draws=12"], "432 draws in all"),
+        (["--method", "nuts", "--set", "draws=100"], "400 draws in all"),
+        (["--set", "draws=100"], ""),
+        (["--chains", "4", "--set", "draws=500"], ""),
         (["--chains", "36"], ""),
     ],
 )

@@ -1,5 +1,6 @@
 """Answers on disk: what is read, what a study keeps of them, and one line for what is wrong."""
 
+import io
 import json
 
 import numpy as np
@@ -690,22 +691,19 @@ def test_published_answers_can_be_imported_with_counts_at_once(capsys, tmp_path,
 # ------------------------------------------------------------------ the command line
 
 
-def test_matching_by_command_is_matching_by_function(capsys, root, tmp_path):
+def test_matching_by_command_is_matching_by_function(capsys, root):
     one, other = read(root, ranks=1, confidence=True)
     expected = match(one, other, epsilon=0.3, runs=2, seed=3, progress=False)
-    options = ("--epsilon", 0.3, "--runs", 2, "--seed", 3, "--no-progress", "--json")
+    options = ("--epsilon", 0.3, "--runs", 2, "--seed", 3, "--quiet")
     for table in ("accuracies", "curves", "confidence"):
-        path = tmp_path / f"{table}.csv"
-        status, text, error = run(
-            capsys, "papers", "match", root, *ROLES, *options, "--table", table, "--csv", path
-        )
+        words = ("papers", "match", root, *ROLES, *options, "--table", table)
+        status, text, error = run(capsys, *words, "--json")
         assert (status, error) == (0, "")
         rows = json.loads(text)["rows"]
         assert rows == getattr(expected, table).to_dicts()
-        assert pl.read_csv(path).height == len(rows)
-        assert (
-            run(capsys, "papers", "match", root, *ROLES, "--no-progress", "--table", table)[0] == 0
-        )
+        _, printed, _ = run(capsys, *words, "--format", "csv")
+        assert pl.read_csv(io.StringIO(printed)).height == len(rows)
+        assert run(capsys, "papers", "match", root, *ROLES, "--quiet", "--table", table)[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -720,16 +718,8 @@ def test_matching_by_command_is_matching_by_function(capsys, root, tmp_path):
     ],
 )
 def test_wrong_matching_is_one_line(capsys, root, arguments, broken):
-    check(refusal(["papers", "match", root, *ROLES, "--no-progress", *arguments]), *broken)
+    check(refusal(["papers", "match", root, *ROLES, "--quiet", *arguments]), *broken)
     assert capsys.readouterr().out == ""
-
-
-def test_a_csv_that_exists_is_refused_before_the_work(root, tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("precious")
-    words = ["papers", "match", root, *ROLES, "--csv", path, "--no-progress"]
-    check(refusal(words), "output-path-exists", {"path": str(path)})
-    assert path.read_text() == "precious"
 
 
 HOSTILE = "\x1b[2Jowned"
@@ -745,7 +735,7 @@ def hostile(root):
 @pytest.mark.parametrize("table", ["accuracies", "curves", "confidence"])
 def test_a_hostile_name_cannot_steer_the_terminal(capsys, hostile, table):
     status, out, error = run(
-        capsys, "papers", "match", hostile, *ROLES, "--table", table, "--no-progress"
+        capsys, "papers", "match", hostile, *ROLES, "--table", table, "--quiet"
     )
     assert status == 0
     assert "owned" in out
@@ -754,7 +744,7 @@ def test_a_hostile_name_cannot_steer_the_terminal(capsys, hostile, table):
 
 def test_a_hostile_name_cannot_steer_the_terminal_by_an_error(capsys, hostile):
     put(hostile, "v1", HOSTILE, prediction_table(IMAGES["v1"]).drop("label_1"))
-    status, out, error = run(capsys, "papers", "match", hostile, *ROLES, "--no-progress")
+    status, out, error = run(capsys, "papers", "match", hostile, *ROLES, "--quiet")
     assert status == 2
     assert "owned" in error
     assert "\x1b" not in out + error

@@ -6,7 +6,6 @@ from argparse import (
     ArgumentParser,
     ArgumentTypeError,
     Namespace,
-    RawDescriptionHelpFormatter,
 )
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import signature
@@ -17,7 +16,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from bayesrep import process
 from bayesrep.choices import Key
-from bayesrep.commands.options import SHARED_ARGUMENTS, add_shared, names, seed, table_options
+from bayesrep.commands.options import (
+    SHARED_ARGUMENTS,
+    HelpFormatter,
+    add_global_options,
+    names,
+    table_options,
+)
 from bayesrep.commands.output import emit, new_folder
 from bayesrep.errors import OptionError, listing, plain_text
 from bayesrep.sources import READERS  # the parser asks for them
@@ -65,9 +70,10 @@ def _parser_of(source: str) -> ArgumentParser:
         prog=f"bayesrep import {source}",
         description=fill(READERS[source].text, max(get_terminal_size().columns - 2, 40)),
         epilog=_list_examples(source),
-        formatter_class=RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     _add_options(parser, source)
+    add_global_options(parser, has_table=False)
     return parser
 
 
@@ -100,7 +106,6 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
     option("files", type=Path, nargs="*", metavar="FILE", help="what to read")
     _add_own(option)
     _add_logs(adding(parser.add_argument_group("logs of evaluations (evals)").add_argument))
-    add_shared(parser, "--no-progress", "--force")
 
 
 def _add_own(option: Callable[..., None]) -> None:
@@ -134,7 +139,6 @@ def _add_own(option: Callable[..., None]) -> None:
     )
     # What single sources need.
     option("--version", metavar="V", help="v4 or v6 (cifar10.1; v6)")
-    option("--seed", type=seed, help="of the placebo replication (cifar10h)")
     option(
         "--keep-workers",
         action="store_true",
@@ -230,7 +234,7 @@ def _import(arguments: Namespace, options: Mapping[str, Any]) -> int:
         selections=_selections(arguments.selection or ()),
         words=arguments.words,
         people=arguments.people,
-        progress=not arguments.no_progress,
+        progress=not arguments.quiet,
         **options,
     )
     lines, fingerprint = _describe_imported(imported, out)
@@ -301,7 +305,7 @@ def _print_survey(
 
     if foreign := [name for name in options if name not in signature(survey).parameters]:
         raise OptionError("option-needs-out", option=foreign[0])
-    table, groups = survey(arguments.files, progress=not arguments.no_progress, **options)
+    table, groups = survey(arguments.files, progress=not arguments.quiet, **options)
 
     def joined_names(name: str) -> Callable[[Mapping[str, Any]], str]:
         return lambda row: ", ".join(row[name]) or "-"

@@ -19,7 +19,6 @@ from bayesrep.choices import FEW_REPLICATES, find_strategy, list_methods
 from bayesrep.commands.options import (
     TABLE_OPTIONS,
     add_roles,
-    add_shared,
     given_options,
     import_in_thread,
     keep_compiled,
@@ -85,11 +84,6 @@ def add(parser: ArgumentParser) -> None:
         choices=list_methods(),
         help="auto: laplace, which takes seconds, and nuts where its weights do not hold (auto)",
     )
-    option(
-        "--bootstrap", type=int, metavar="B", help=f"replicates for intervals ({FEW_REPLICATES})"
-    )
-    add_shared(parser, "--no-progress", "--seed")
-    option("--force", action="store_true", help="make everything anew, in place of what is there")
 
 
 def run(arguments: Namespace) -> int:
@@ -101,7 +95,7 @@ def run(arguments: Namespace) -> int:
         say(f"{state}nothing was made again")
         return _print_answer(arguments, record)
     keep_compiled()
-    work = _Work(arguments, record, watch=not arguments.no_progress)
+    work = _Work(arguments, record, watch=not arguments.quiet)
     try:
         with warnings.catch_warnings():  # of estimates: the report says in its own words
             warnings.simplefilter("ignore", EstimateWarning)
@@ -122,8 +116,8 @@ def describe_kept(arguments: Namespace) -> str:
 
 def _describe_request(arguments: Namespace) -> dict[str, Any]:
     """Identify a request: everything it makes depends on the tables' contents and the options."""
-    names = (*TABLE_OPTIONS, "method", "bootstrap", "seed")
-    options = {name: getattr(arguments, name) for name in names}
+    names = (*TABLE_OPTIONS, "method", "seed")
+    options = {name: getattr(arguments, name, None) for name in names}
     contents: dict[str, str] = {}
     for given in arguments.files:
         name, file = split_name(given)
@@ -297,10 +291,7 @@ class _Work:
             progress_line(text)
 
     def read(self) -> None:
-        from bayesrep.estimators.analysis import check_bootstrap
         from bayesrep.sources.importing import import_files
-
-        check_bootstrap(self._bootstrap)  # which a later stage would find when the fit is made
 
         # Slow imports of later stages overlap with reading the files.
         with import_in_thread(*LATER_MODULES):
@@ -356,16 +347,12 @@ class _Work:
 
         def work() -> None:
             try:
-                future.set_result(analyse(study, METHODS, bootstrap=self._bootstrap, seed=seed))
+                future.set_result(analyse(study, METHODS, bootstrap=FEW_REPLICATES, seed=seed))
             except BaseException as error:
                 future.set_exception(error)
 
         Thread(target=work, daemon=True).start()
         return future
-
-    @property
-    def _bootstrap(self) -> int:
-        return FEW_REPLICATES if self.arguments.bootstrap is None else self.arguments.bootstrap
 
     def tabulate(self) -> None:
         from bayesrep.atomic import replaced_folder
@@ -457,7 +444,7 @@ def _print_answer(arguments: Namespace, record: Mapping[str, Any]) -> int:
     )
     # After a failed fit the useful next command is the diagnosis, not a table.
     following = (
-        process.command("pairs", study, posterior)
+        process.command("summarize", study, posterior, "--table", "pairs")
         if answer["converged"]
         else process.command("diagnose", posterior, "--study", study)
     )

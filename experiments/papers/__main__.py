@@ -17,22 +17,29 @@ from pathlib import Path
 from typing import Any
 
 import bayesrep
-from bayesrep.commands.figure import add_files
 from bayesrep.commands.options import (
+    GLOBAL_OPTIONS,
+    PEOPLE_INPUTS,
     add_datasets,
-    add_shared,
+    add_inputs,
     given_options,
     keep_compiled,
     setting,
     whole_numbers,
 )
-from bayesrep.commands.output import new_file, new_folder, new_table
+from bayesrep.commands.output import new_file, new_folder
 from bayesrep.errors import BayesrepError, OptionError, reason
 from bayesrep.numerics.noisy_matching import BetaMixture
 from experiments.papers.catalogue import PAPER_TITLES
 
-FILES = ("labels", "humans", "objects", "counts", "classes", "images")
-"""Options that name files beside a study."""
+INPUTS = {
+    "labels": "label sets, one or several",
+    "humans": "a table of image, labeler, answer",
+    **PEOPLE_INPUTS,
+    "classes": "groups of classes: a table with the column class, or superclasses.npy",
+    "images": "a folder of pictures, by the study's names of images",
+}
+"""Files beside a study."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -67,18 +74,21 @@ def run(words: Sequence[str]) -> None:
 def _add_study(parser: ArgumentParser) -> None:
     parser.add_argument("study", type=Path, nargs="?", metavar="STUDY", help="folder of a study")
     add_datasets(parser)
-    add_files(parser)
     option = parser.add_argument
-    option("--labels", type=Path, nargs="+", default=[], metavar="FILE", help="label sets")
-    option("--humans", type=Path, metavar="FILE", help="a table of image, labeler, answer")
-    add_shared(parser, "--classes", "--by")
-    option("--images", type=Path, metavar="FOLDER", help="pictures, by the study's names of images")
+    option("--bootstrap", type=int, metavar="B", help="replicates for intervals (the paper's)")
+    add_inputs(parser, **INPUTS)
+    option("--by", metavar="COLUMN", help="the column of the classes to put them together by")
 
 
 def _add_paper(parser: ArgumentParser) -> None:
     _add_study(parser)
-    add_shared(parser, "--no-progress", "--seed", "--force")
+    _add_global(parser, "--quiet", "--seed", "--force")
     parser.add_argument("--out", type=Path, required=True, metavar="PATH", help="a folder or file")
+
+
+def _add_global(parser: ArgumentParser, *names: str) -> None:
+    for name in names:
+        parser.add_argument(name, **GLOBAL_OPTIONS[name])
 
 
 def _add_figure(parser: ArgumentParser) -> None:
@@ -96,9 +106,9 @@ def _inputs(given: Namespace) -> Any:
     from experiments.papers.inputs import PaperInputs, PaperPaths
 
     roles = (given.reference, given.replication)
-    files = {name: getattr(given, name) for name in (*FILES, "by")}
-    files["labels"] = tuple(given.labels)
-    return PaperInputs(PaperPaths(given.study, None, roles, **files))
+    files: dict[str, Any] = {name: path for name, path in given.input if name != "labels"}
+    files["labels"] = tuple(path for name, path in given.input if name == "labels")
+    return PaperInputs(PaperPaths(given.study, None, roles, by=given.by, **files))
 
 
 def _find_parts(given: Namespace) -> set[str]:
@@ -106,9 +116,7 @@ def _find_parts(given: Namespace) -> set[str]:
     from bayesrep.studies.study_folder import StudyFolder
 
     roles = (given.reference, given.replication)
-    return StudyFolder(given.study).find_parts(roles) | {
-        f"--{name}" for name in FILES if getattr(given, name)
-    }
+    return StudyFolder(given.study).find_parts(roles) | {f"--{name}" for name, _ in given.input}
 
 
 def _list_figures(given: Namespace) -> str:
@@ -142,7 +150,7 @@ def _write_paper(given: Namespace) -> str:
         _find_parts(given),
         given.out,
         options={name: value for name, value in options.items() if value is not None},
-        progress=not given.no_progress,
+        progress=not given.quiet,
     )
     lines = [f"{f['number']:>5}  {f['file'] or 'not drawn: ' + f['why_not']}" for f in figures]
     count = sum(bool(each["file"]) for each in figures)
@@ -169,7 +177,7 @@ def _draw_figure(given: Namespace) -> str:
             "classifiers": given.classifier,
             "classes": getattr(given, "class"),
         },
-        defaults={"seed": given.seed, "progress": not given.no_progress},
+        defaults={"seed": given.seed, "progress": not given.quiet},
     )
     options |= chosen_settings(entry.name, dict(given.set))
     new_file(check_format(given.out), given)
@@ -202,7 +210,8 @@ def _add_lab(parser: ArgumentParser) -> None:
     text = "of the answers, given without looking (0.0)"
     option("--careless", type=float, metavar="SHARE", help=text)
     option("--out", type=Path, metavar="FILE", help="a page with sliders, which ends in .html")
-    add_shared(parser, "--seed", "--csv", "--force")
+    option("--csv", type=Path, metavar="FILE", help="write the table here, too")
+    _add_global(parser, "--seed", "--force")
 
 
 def _explore(given: Namespace) -> str:
@@ -211,7 +220,8 @@ def _explore(given: Namespace) -> str:
     from experiments.papers.lab import explore, lab_text
     from experiments.papers.lab_page import write_lab
 
-    new_table(given)
+    if given.csv is not None:
+        new_file(given.csv, given)
     if given.out is not None:
         if given.out.suffix.lower() != ".html":
             raise OptionError("out-not-html", out=given.out)

@@ -15,7 +15,7 @@ from bayesrep.commands.options import (
     read_draws,
     refuse_foreign,
 )
-from bayesrep.commands.output import emit_table, new_table
+from bayesrep.commands.output import emit_table
 from bayesrep.errors import OptionError
 from bayesrep.studies.vocabulary import named_words
 
@@ -86,7 +86,6 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.table_format import rows_table
     from bayesrep.studies.study_folder import StudyFolder
 
-    new_table(arguments)
     _check_options(arguments)
     if arguments.table in _ROBUSTNESS_OPTIONS:
         return _show_robustness(arguments)

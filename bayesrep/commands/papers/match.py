@@ -2,8 +2,8 @@
 
 from argparse import ArgumentParser, Namespace
 
-from bayesrep.commands.options import add_datasets, add_protocol, add_shared, given_options
-from bayesrep.commands.output import emit_table, new_table
+from bayesrep.commands.options import add_datasets, add_protocol, given_options
+from bayesrep.commands.output import emit_table
 from bayesrep.studies.vocabulary import named_words
 
 EXAMPLE = "my-study"
@@ -14,7 +14,6 @@ def add(parser: ArgumentParser) -> None:
     add_datasets(parser)
     parser.add_argument("--epsilon", type=float, help="largest difference in probability (0.005)")
     parser.add_argument("--runs", type=int, help="random matchings (10)")
-    add_shared(parser, "--no-progress")
 
 
 def run(arguments: Namespace) -> int:
@@ -23,12 +22,11 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.table_format import rows_table
     from bayesrep.studies.study_folder import StudyFolder
 
-    new_table(arguments)
     roles = (arguments.reference, arguments.replication)
     both = read_predictions(arguments.study, roles, ranks=1, confidence=True)
     folder = StudyFolder(arguments.study)
     words = named_words(folder.provenance)
-    matched = match(*both, progress=not arguments.no_progress, **given_options(arguments, match))
+    matched = match(*both, progress=not arguments.quiet, **given_options(arguments, match))
     table = getattr(matched, arguments.table)
     text = (
         matched_table(table, words)

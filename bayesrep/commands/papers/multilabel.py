@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from bayesrep.choices import Empty
 from bayesrep.commands.options import add_protocol, add_shared, given_options, refuse_foreign
-from bayesrep.commands.output import emit_table, new_table, report_missing_arguments
+from bayesrep.commands.output import emit_table, report_missing_arguments
 from bayesrep.errors import StudyError
 from bayesrep.studies.vocabulary import named_words
 
@@ -43,7 +43,6 @@ def run(arguments: Namespace) -> int:
     from bayesrep.studies.study_folder import StudyFolder
 
     refuse_foreign(arguments, {"empty": ("accuracies", "co-occurrence"), "trials": ("accuracies",)})
-    new_table(arguments)
     by_people = arguments.table in ("people", "judged", "confusion")
     if by_people and arguments.objects is None and arguments.counts is None:
         return report_missing_arguments(
