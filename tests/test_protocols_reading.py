@@ -690,44 +690,36 @@ def test_published_answers_can_be_imported_with_counts_at_once(capsys, tmp_path,
 # ------------------------------------------------------------------ the command line
 
 
+BOTH = ("--datasets", "v1,v2")
+MATCHED_TABLES = {"matched": "accuracies", "curves": "curves", "confidence": "confidence"}
+
+
 def test_matching_by_command_is_matching_by_function(capsys, root, tmp_path):
     one, other = read(root, ranks=1, confidence=True)
-    expected = match(one, other, epsilon=0.3, runs=2, seed=3, progress=False)
-    options = ("--epsilon", 0.3, "--runs", 2, "--seed", 3, "--no-progress", "--json")
-    for table in ("accuracies", "curves", "confidence"):
+    expected = match(one, other, seed=3, progress=False)
+    options = ("--seed", 3, "--no-progress", "--json")
+    for table, field in MATCHED_TABLES.items():
         path = tmp_path / f"{table}.csv"
-        status, text, error = run(
-            capsys, "papers", "match", root, *ROLES, *options, "--table", table, "--csv", path
-        )
+        words = ("papers", "compare", root, *BOTH, "--table", table)
+        status, text, error = run(capsys, *words, *options, "--csv", path)
         assert (status, error) == (0, "")
         rows = json.loads(text)["rows"]
-        assert rows == getattr(expected, table).to_dicts()
+        assert rows == getattr(expected, field).to_dicts()
         assert pl.read_csv(path).height == len(rows)
-        assert (
-            run(capsys, "papers", "match", root, *ROLES, "--no-progress", "--table", table)[0] == 0
-        )
+        assert run(capsys, *words, "--no-progress")[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "broken"),
-    [
-        (("--epsilon", "0"), ("epsilon-out-of-range", {"epsilon": 0.0})),
-        (("--runs", "0"), ("matching-runs-below-one", {"runs": 0})),
-        (
-            ("--reference", "v9"),
-            ("data-set-without-predictions", {"dataset": "v9", "known_datasets": ["v1", "v2"]}),
-        ),
-    ],
-)
-def test_wrong_matching_is_one_line(capsys, root, arguments, broken):
-    check(refusal(["papers", "match", root, *ROLES, "--no-progress", *arguments]), *broken)
+def test_matching_of_a_data_set_that_there_is_not_is_one_line(capsys, root):
+    words = ["papers", "compare", root, "--table", "matched", "--datasets", "v9,v2"]
+    told = {"dataset": "v9", "known_datasets": ["v1", "v2"]}
+    check(refusal([*words, "--no-progress"]), "data-set-without-predictions", told)
     assert capsys.readouterr().out == ""
 
 
 def test_a_csv_that_exists_is_refused_before_the_work(root, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("precious")
-    words = ["papers", "match", root, *ROLES, "--csv", path, "--no-progress"]
+    words = ["papers", "compare", root, *BOTH, "--csv", path, "--no-progress"]
     check(refusal(words), "output-path-exists", {"path": str(path)})
     assert path.read_text() == "precious"
 
@@ -742,10 +734,10 @@ def hostile(root):
     return root
 
 
-@pytest.mark.parametrize("table", ["accuracies", "curves", "confidence"])
+@pytest.mark.parametrize("table", MATCHED_TABLES)
 def test_a_hostile_name_cannot_steer_the_terminal(capsys, hostile, table):
     status, out, error = run(
-        capsys, "papers", "match", hostile, *ROLES, "--table", table, "--no-progress"
+        capsys, "papers", "compare", hostile, *BOTH, "--table", table, "--no-progress"
     )
     assert status == 0
     assert "owned" in out
@@ -754,7 +746,7 @@ def test_a_hostile_name_cannot_steer_the_terminal(capsys, hostile, table):
 
 def test_a_hostile_name_cannot_steer_the_terminal_by_an_error(capsys, hostile):
     put(hostile, "v1", HOSTILE, prediction_table(IMAGES["v1"]).drop("label_1"))
-    status, out, error = run(capsys, "papers", "match", hostile, *ROLES, "--no-progress")
+    status, out, error = run(capsys, "papers", "compare", hostile, *BOTH, "--no-progress")
     assert status == 2
     assert "owned" in error
     assert "\x1b" not in out + error

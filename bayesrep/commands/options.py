@@ -5,7 +5,7 @@ import inspect
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -204,13 +204,6 @@ def add_protocol(parser: ArgumentParser, *tables: str) -> None:
     text = f"what to show ({tables[0]})"
     parser.add_argument("--table", choices=tables, default=tables[0], help=text)
     add_shared(parser, "--interval", "--seed", "--csv", "--force")
-
-
-def refuse_foreign(arguments: Namespace, only_for: Mapping[str, Sequence[str]]) -> None:
-    """Refuse options, by name, that are given with another table than those that take them."""
-    for name, tables in only_for.items():
-        if getattr(arguments, name) is not None and arguments.table not in tables:
-            raise OptionError("option-of-another-table", option=name, table=" or ".join(tables))
 
 
 def add_datasets(parser: ArgumentParser) -> None:
