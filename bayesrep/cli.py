@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 from bayesrep import errors, process
 from bayesrep.atomic import PLACED_FILES, remove_partials
 from bayesrep.commands import import_command
+from bayesrep.commands.options import HelpFormatter, add_global_options
 from bayesrep.commands.output import (
     DONE_STATUS,
     FINDING_STATUS,
@@ -49,24 +50,20 @@ HELP_HEADINGS: Mapping[str, Mapping[str, str]] = {
     "Start here": {
         "run": "from your tables to the report, in one go",
         "demo": "simulate a study, fit it, compare with the truth",
-        "check": "list everything that is wrong with tables or a study",
-        "doctor": "what data allow to say of two versions of a benchmark, and what is missing",
+        "check": "what tables, a study or logs hold, all that is wrong, what they allow to say",
     },
     "A study from your data": {
         "predict": "run timm classifiers over a folder of images (extra [timm])",
         "simulate": "write a simulated study of known truth",
     },
     "How much of the drop is real": {
-        "estimate": "point estimates of adjusted accuracy",
+        "estimate": "point estimates of adjusted accuracy, also by number of annotators",
         "fit": "sample the joint posterior",
         "sweep": "run a grid of studies, methods and options, and go on where it was stopped",
     },
     "What a fit says": {
-        "diagnose": "say whether to trust a fit, and what to change",
-        "summarize": "adjusted accuracies with credible intervals",
-        "ranks": "rank classifiers by adjusted accuracy",
-        "pairs": "which of two classifiers is better once selection is removed",
-        "images": "how hard every image is, for people and for classifiers",
+        "diagnose": "say whether to trust a fit, and what to change; compare fits",
+        "summarize": "adjusted accuracies, ranks, pairs of classifiers, single images",
         "figure": "draw a figure of a study; list them all",
         "report": "write a page of all results that needs no network",
     },
@@ -119,17 +116,8 @@ GROUPS: Mapping[str, CommandGroup] = {
         {
             "compare": "classifiers beside people and each other, by one label or by all that are "
             "right, on matched images, and above the line",
-            "annotators": "naive and jackknife estimates for every number of annotators, and "
-            "whether they are a line",
             "rematch": "whether the bias of matching shows in the answers at hand",
             "passk": "the share of items that k attempts solve, for any k",
-        },
-    ),
-    "models": CommandGroup(
-        "compare fits, and mixtures, by what they predict",
-        {
-            "loo": "compare fits of one study by how well they predict what is left out",
-            "mixtures": "compare mixtures of the selection frequency by size",
         },
     ),
 }
@@ -144,21 +132,29 @@ COMMANDS: Mapping[str, str] = {
 """Descriptions of commands by whole name; the module in `commands` has the same name."""
 
 MOVED_COMMANDS: Mapping[str, str] = {
+    **{name: f"summarize --table {name}" for name in ("ranks", "pairs", "images")},
     "plan": "collect plan",
     "match-images": "collect match",
     **{name: f"answers {name}" for name in ("clean", "count", "crowd", "dependence", "remeasure")},
     **{name: "papers compare" for name in ("match", "multilabel", "compare")},
-    "annotators": "papers annotators",
     **{name: f"papers {name}" for name in ("rematch", "passk")},
-    "loo": "models loo",
-    "mixtures": "models mixtures",
+    "doctor": "check",
+    "loo": "diagnose --against",
+    "mixtures": "estimate --table components",
+    "annotators": "estimate --table annotators",
 }
-"""Present names of commands that had no group before."""
+"""Present names of commands, by the first word that was typed before."""
 GONE_NAMES: Mapping[str, str] = {
     **{
         name: "run python -m experiments.papers in a checkout (docs/gallery.md)"
         for name in ("paper", "lab", "papers report", "papers lab")
     },
+    "--no-progress": "it is now --quiet",
+    "--all": "it is now --top all",
+    "models loo": "it is now: bayesrep diagnose FIT --against OTHER",
+    "models mixtures": "it is now: bayesrep estimate STUDY --table components",
+    "papers annotators": "it is now: bayesrep estimate STUDY --table annotators",
+    "--csv": "print the table: --format csv > FILE",
     "bench": "run python -m benchmarks.device in a checkout (docs/how-to/gpu.md)",
     **{
         f"import evals --{name}": f"give --rename COLUMN={name}"
@@ -191,7 +187,6 @@ GONE_NAMES: Mapping[str, str] = {
     },
 }
 """Sources, steps and options that are gone, as they were typed, with the way now."""
-TEXT_FORMATS = ("text", "markdown")
 NOTHING_KEPT_TEXT = "nothing was written"
 
 
@@ -336,14 +331,11 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
         prog=f"bayesrep {name}",
         description=COMMANDS[name],
         epilog=f"example:\n  bayesrep {name} {module.EXAMPLE}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         conflict_handler="resolve",  # a command may have a help of its own
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
-    parser.add_argument(
-        "--format", choices=TEXT_FORMATS, default="text", help="of what is printed (text)"
-    )
     module.add(parser)
+    add_global_options(parser, has_table=hasattr(module, "emit_table"))
     parser.set_defaults(module=module, command=name)
     if name == "completion":
         parser.set_defaults(commands=tuple(COMMANDS))

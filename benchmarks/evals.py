@@ -109,7 +109,7 @@ def imported(folder: Path, total: int) -> dict[str, float]:
     words = ["import", "evals", str(place), "--reference", "old", "--replication", "new"]
     begin = time.perf_counter()
     child = subprocess.Popen(
-        [sys.executable, "-m", "bayesrep", *words, "--no-progress", "--out", str(folder / "out")],
+        [sys.executable, "-m", "bayesrep", *words, "--quiet", "--out", str(folder / "out")],
         stdout=subprocess.DEVNULL,
         env=_ONE_CORE,
     )

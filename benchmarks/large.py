@@ -84,8 +84,8 @@ def steps_of_study(folder: Path, sizes: Sequence[int]) -> Iterator[tuple[str, Se
     many = ["--classifiers", classifiers, "--images", images]
     yield "simulate", ["simulate", study, *many]
     yield "check", ["check", study]
-    yield "estimate", ["estimate", study, "--no-progress"]
-    posterior, quiet = folder / "posterior.nc", "--no-progress"
+    yield "estimate", ["estimate", study, "--quiet"]
+    posterior, quiet = folder / "posterior.nc", "--quiet"
     yield "fit", ["fit", study, "--out", posterior, quiet]
     yield "summarize", ["summarize", study, posterior]
     yield "report", ["report", study, posterior, "--out", folder / "report.html", quiet]

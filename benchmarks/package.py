@@ -31,7 +31,7 @@ def main() -> int:
     numbers: dict[str, Any] = {"import_s": statistics.median(imports)}
     rows = [["import bayesrep", f"{numbers['import_s']:.3f} s"]]
     for name, options in (("demo", ()), ("demo --quick", ("--quick",))):
-        seconds, text = timed("-m", "bayesrep", "demo", "--json", "--no-progress", *options)
+        seconds, text = timed("-m", "bayesrep", "demo", "--json", "--quiet", *options)
         facts = json.loads(text)
         numbers[name] = {"seconds": seconds, **facts}
         rows.append([f"bayesrep {name}, whole process", f"{seconds:.1f} s"])

@@ -73,8 +73,6 @@ def prepare(root: Path, images: int, only: Sequence[str] = ()) -> list[Case]:
     images_of = ("--images", f"v2={root / 'images'}", "--weights", str(root / "weights"))
     return [
         Case("import", ("import", "tables", counts, answers, "--out", "{}")),
-        Case("estimate", ("estimate", folder, "--bootstrap", "100", "--csv", "{}")),
-        Case("mixtures", ("models", "mixtures", folder, "--components", "1:2", "--csv", "{}")),
         Case("fit", ("fit", folder, "--out", "{}", *short)),
         Case("fit, kept", ("fit", folder, "--out", "{}.nc", *short, "--checkpoint", "{}")),
         Case("run", ("run", counts, answers, "--out", "{}", "--bootstrap", "5")),

@@ -118,7 +118,7 @@ def imported(data: Path, folder: Path) -> Path:
     study = folder / "study"
     command = ["import", "imagenetv2", str(data), "--out", str(study)]
     with redirect_stdout(StringIO()):
-        status = cli.main([*command, "--no-progress"])
+        status = cli.main([*command, "--quiet"])
     if status:
         raise SystemExit(status)
     return study

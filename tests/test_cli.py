@@ -1,5 +1,6 @@
 """The command line: exit statuses, pure JSON, one clear line for every mistake."""
 
+import io
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -19,6 +21,7 @@ from refusals import check, refusal
 import bayesrep
 from bayesrep import cli
 from bayesrep.errors import plain_text
+from bayesrep.estimators import components
 from bayesrep.posterior import read_posterior
 from bayesrep.report import demo as demo_room
 from bayesrep.report.estimates_text import spread
@@ -88,6 +91,13 @@ def run(capsys, *arguments):
     return status, captured.out, captured.err
 
 
+def printed_table(capsys, *arguments):
+    """The table that a command prints as CSV, with nothing else."""
+    status, text, _ = run(capsys, *arguments, "--format", "csv")
+    assert status == 0
+    return pl.read_csv(io.StringIO(text))
+
+
 def test_help_and_version_are_quick_to_say(capsys):
     assert cli.main(["--version"]) == 0
     assert bayesrep.__version__ in capsys.readouterr().out
@@ -100,7 +110,9 @@ def test_help_and_version_are_quick_to_say(capsys):
     assert capsys.readouterr().err == (
         "bayesrep: there is no command 'sumarize'; did you mean 'summarize'?\n"
     )
-    assert cli.main(["simulate", "x", "--annotators", "many"]) == 2
+    for wrong, message in (("3:2", "runs backwards"), ("many", "is not N")):
+        assert cli.main(["simulate", "x", "--annotators", wrong]) == 2
+        assert message in capsys.readouterr().err
 
 
 def test_simulate_check_estimate(capsys, tmp_path):
@@ -117,12 +129,12 @@ def test_simulate_check_estimate(capsys, tmp_path):
     check(refusal(arguments), "output-path-exists", {"path": str(out)})
     assert capsys.readouterr().out == ""
     assert run(capsys, *arguments, "--force")[0] == 0
-    table = tmp_path / "t.csv"
     options = ("--methods", "raw,naive,jackknife", "--bootstrap", 20)  # nothing to compile
-    status, text, _ = run(capsys, "estimate", out, *options, "--csv", table)
+    status, text, _ = run(capsys, "estimate", out, *options)
     assert status == 0
     assert "naive" in text
-    assert pl.read_csv(table)["lower"].null_count() == 0
+    table = printed_table(capsys, "estimate", out, *options)
+    assert table["lower"].null_count() == 0
 
 
 # 8 annotators, or counts of 36 that few images have
@@ -144,14 +156,14 @@ def test_json_is_one_object_and_nothing_else(capsys, study_path, posterior_path)
 
 
 @FEW
-def test_methods_with_options(capsys, study_path, tmp_path):
+def test_methods_with_options(capsys, study_path):
     methods = "naive(annotators=4), em-spline(components=1, loss=binomial)"
-    table = tmp_path / "t.csv"
-    arguments = ("estimate", study_path, "--methods", methods, "--csv", table, "--no-progress")
+    arguments = ("estimate", study_path, "--methods", methods, "--quiet")
     status, text, err = run(capsys, *arguments, "--bootstrap", REPLICATES, "--interval", "bca")
     assert (status, err) == (0, "")
     names = ["naive(annotators=4)", "em-spline(components=1, loss=binomial)"]
-    assert pl.read_csv(table)["method"].unique(maintain_order=True).to_list() == names
+    table = printed_table(capsys, *arguments)
+    assert table["method"].unique(maintain_order=True).to_list() == names
     assert all(name in text for name in names)
     assert "share explained" in text
 
@@ -216,36 +228,29 @@ def test_wrong_methods_are_one_line(capsys, study_path, methods, broken):
 
 
 @FEW
-def test_mixtures_side_by_side(capsys, study_path, tmp_path):
-    table = tmp_path / "m.csv"
-    arguments = ("models", "mixtures", study_path, "--components", "1:2", "--csv", table)
+def test_mixtures_side_by_side(capsys, study_path, monkeypatch):
+    small = made_once(partial(components.compare_components, components=(1, 2)))
+    monkeypatch.setattr(components, "compare_components", small)
+    arguments = ("estimate", study_path, "--table", "components")
     status, text, _ = run(capsys, *arguments)
     assert status == 0
     assert "held out" in text
     table_text = text.partition("\n\n")[0]
     assert table_text.count("*") == 6  # the best by each of three criteria in both data sets
     assert re.search(r"Components that are enough: reference [12], replication [12] ", text)
-    assert pl.read_csv(table)["components"].to_list() == [1, 2, 1, 2]
-    status, out, _ = run(capsys, "models", "mixtures", study_path, "--components", "2", "--json")
-    assert [row["components"] for row in json.loads(out)["rows"]] == [2, 2]
-    found = refusal(["models", "mixtures", study_path, "--components", "0"])
-    check(found, "components-or-starts-below-one", {"components": 0})
-    for wrong, message in (("3:2", "runs backwards"), ("x", "is not N")):
-        status, _, err = run(capsys, "models", "mixtures", study_path, "--components", wrong)
-        assert status == 2
-        assert message in err
-    found = refusal(["models", "mixtures", study_path, "--folds", 1])
-    check(found, "folds-out-of-range", {"folds": 1, "most": 500})
+    assert printed_table(capsys, *arguments)["components"].to_list() == [1, 2, 1, 2]
+    _, out, _ = run(capsys, *arguments, "--json")
+    assert [row["components"] for row in json.loads(out)["rows"]] == [1, 2, 1, 2]
 
 
 @FEW
-def test_every_number_of_annotators(capsys, study_path, tmp_path):
-    table = tmp_path / "a.csv"
-    status, text, _ = run(capsys, "papers", "annotators", study_path, "--csv", table)
+def test_every_number_of_annotators(capsys, study_path):
+    arguments = ("estimate", study_path, "--table", "annotators")
+    status, text, _ = run(capsys, *arguments)
     assert status == 0
     assert "A line in 1/n through the naive estimates of n = " in text
-    assert pl.read_csv(table)["annotators"].max() == 8
-    status, out, _ = run(capsys, "papers", "annotators", study_path, "--json")
+    assert printed_table(capsys, *arguments)["annotators"].max() == 8
+    status, out, _ = run(capsys, *arguments, "--json")
     facts = json.loads(out)
     assert facts["linearity"]["half"] == 4
     assert len(facts["rows"]) == 24
@@ -263,27 +268,29 @@ def test_summarize_refuses_what_did_not_converge(capsys, study_path, posterior_p
 
 
 def test_summarize_prints_some_classifiers_and_gives_programs_all(
-    capsys, study_path, posterior_path, tmp_path
+    capsys, study_path, posterior_path
 ):
     command = ("summarize", study_path, posterior_path, "--allow-unconverged")
-    table = tmp_path / "t.csv"
-    status, text, _ = run(capsys, *command, "--top", "1", "--csv", table)
+    status, text, _ = run(capsys, *command, "--top", "1")
     assert status == 0
-    assert text.splitlines()[3] == "1 of 3 classifiers; --all shows them, --csv writes them."
-    assert len(pl.read_csv(table)) == 3
+    assert (
+        text.splitlines()[3]
+        == "1 of 3 classifiers; --top all shows them, --format csv prints them."
+    )
+    assert len(printed_table(capsys, *command, "--top", "1")) == 3
     _, text, _ = run(capsys, *command, "--top", "1", "--json")
     assert len(json.loads(text)["rows"]) == 3
     _, text, _ = run(capsys, *command, "--top", "1", "--format", "markdown")
     assert text.splitlines()[1].startswith("| --- | ---: |")
     assert text.splitlines()[3].startswith("1 of 3 classifiers")
-    _, text, _ = run(capsys, *command, "--all")
+    _, text, _ = run(capsys, *command, "--top", "all")
     assert "of 3 classifiers" not in text
-    check(refusal([*command, "--top", "0"]), "top-rows-below-one", {"top": 0})
+    assert run(capsys, *command, "--top", "0")[0] == 2
 
 
 def test_a_fit_that_has_not_converged_is_written_and_ends_with_one(capsys, study_path, tmp_path):
     out = tmp_path / "p.nc"
-    arguments = ("fit", study_path, "--out", out, *SHORT, "--draws", "100", "--no-progress")
+    arguments = ("fit", study_path, "--out", out, *SHORT, "--draws", "100", "--quiet")
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         assert run(capsys, *arguments)[0] == 1
@@ -427,7 +434,7 @@ def test_the_demo_that_the_gate_has_run():
 @pytest.mark.usefixtures("small_demo")
 def test_demo_writes_whole_folders_and_spares_others(tmp_path, capsys):
     out = tmp_path / "demo"
-    again = ("demo", "--quick", "--no-progress", "--out", out)
+    again = ("demo", "--quick", "--quiet", "--out", out)
     status, text, err = run(capsys, *again)
     assert status == 0, err
     says_what_is_true(text)
@@ -470,9 +477,11 @@ def test_diagnose_and_loo_in_words_and_in_json(capsys, study_path, posterior_pat
     found = json.loads(text)
     assert found["trust"] in ("yes", "with care", "no")
     assert {check["trust"] for check in found["checks"]} <= {"yes", "with care", "no"}
-    status, text, _ = run(capsys, "models", "loo", posterior_path)
+    compared = ("diagnose", posterior_path, "--against", posterior_path)
+    status, text, _ = run(capsys, *compared)
     assert status == 0
     assert "elpd" in text
+    check(refusal([*compared, "--study", study_path]), "against-with-study")
     found = refusal(["diagnose", study_path])
     check(found, "posterior-path-is-folder", {"path": str(study_path)})
     found = refusal(["summarize", posterior_path, study_path])
@@ -484,14 +493,14 @@ def test_diagnose_and_loo_in_words_and_in_json(capsys, study_path, posterior_pat
 
 def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path, request):
     out = tmp_path / "quick.nc"
-    quick = ("fit", study_path, "--out", out, "--method", "laplace", *OPTIONS, "--no-progress")
+    quick = ("fit", study_path, "--out", out, "--method", "laplace", *OPTIONS, "--quiet")
     status, text, _ = run(capsys, *quick, "--draws", 50, "--json")
     assert status == 0
     seconds = json.loads(text)["seconds"]
     assert list(seconds)[:3] == ["reading", "importing", "posing"]
     assert {"finding the mode", "evaluating", "judging", "writing"} <= set(seconds)
     assert all(value >= 0 for value in seconds.values())
-    fit = ("fit", study_path, "--out", tmp_path / "never.nc", "--no-progress")
+    fit = ("fit", study_path, "--out", tmp_path / "never.nc", "--quiet")
     for more, rule, facts in (
         (
             ("--set", "degre=8"),
@@ -526,36 +535,33 @@ def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path, re
     assert "the Pareto k of their importance weights is" in text
 
 
-def test_ranks_pairs_and_images(capsys, tmp_path, study_path, posterior_path):
-    check(refusal(["ranks", study_path, posterior_path]), "not-converged")
-    table = tmp_path / "pairs.csv"
-    status, text, _ = run(
-        capsys, "pairs", study_path, posterior_path, "--allow-unconverged", "--csv", table
-    )
+def test_ranks_pairs_and_images(capsys, study_path, posterior_path):
+    fitted = ("summarize", study_path, posterior_path)
+    check(refusal([*fitted, "--table", "ranks"]), "not-converged")
+    ranks = (*fitted, "--allow-unconverged", "--table", "ranks")
+    pairs = (*fitted, "--allow-unconverged", "--table", "pairs")
+    status, text, _ = run(capsys, *pairs)
     assert status == 0
     assert "better (%)" in text
-    assert len(table.read_text().splitlines()) == 4
-    status, text, _ = run(capsys, "ranks", study_path, posterior_path, "--allow-unconverged")
+    table = printed_table(capsys, *pairs)
+    assert len(table) == 3
+    status, text, _ = run(capsys, *ranks)
     assert status == 0
     assert len(text.splitlines()) == 7
     assert "Removing selection" in text.splitlines()[-1]
-    status, text, _ = run(
-        capsys, "ranks", study_path, posterior_path, "--allow-unconverged", "--top", "1"
-    )
-    assert "1 of 3 classifiers; --all shows them" in text
-    one, two = pl.read_csv(table).select("classifier", "other").row(0)
-    options = ("--allow-unconverged", "--between", f"{one},{two}")
-    status, text, _ = run(capsys, "pairs", study_path, posterior_path, *options)
+    status, text, _ = run(capsys, *ranks, "--top", "1")
+    assert "1 of 3 classifiers; --top all shows them" in text
+    one, two = table.select("classifier", "other").row(0)
+    status, text, _ = run(capsys, *pairs, "--between", f"{one},{two}")
     assert text.splitlines()[-1].startswith("Of 1 pair of classifiers, ")
-    found = refusal(["pairs", study_path, posterior_path, *options[:2], f"{one},{two}x"])
+    found = refusal([*pairs, "--between", f"{one},{two}x"])
     facts = {"classifier": f"{two}x", "hint": f"; did you mean {two!r}?"}
     check(found, "between-unknown-classifier", facts)
-    options = ("--allow-unconverged", "--format", "markdown")
-    status, text, _ = run(capsys, "ranks", study_path, posterior_path, *options)
+    status, text, _ = run(capsys, *ranks, "--format", "markdown")
     assert text.splitlines()[1] == "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
-    found = refusal(["ranks", study_path, posterior_path, "--top", "0"])
-    check(found, "top-rows-below-one", {"top": 0})
-    status, text, _ = run(capsys, "images", study_path, posterior_path, *options)
+    facts = {"option": "notes", "table": "accuracies"}
+    check(refusal([*ranks, "--notes"]), "option-of-another-table", facts)
+    _, text, _ = run(capsys, *fitted, "--allow-unconverged", "--table", "images")
     assert "Hardest for classifiers" in text
     status, text, _ = run(capsys, "diagnose", posterior_path, "--study", study_path)
     assert "classifiers agree as predicted" in text
@@ -571,30 +577,28 @@ FITTED = ("STUDY", "FIT", "--allow-unconverged")
     ("command", "arguments", "words"),
     [
         ("summarize", (*FITTED, "--notes"), "8 judges per item"),
-        ("ranks", (*FITTED, "--top", "1"), "1 of 3 models"),
-        ("pairs", FITTED, "have a better one"),
-        ("estimate", ("STUDY", "--bootstrap", "2", "--no-progress", "--top", "1"), "3 models;"),
+        ("summarize", (*FITTED, "--table", "ranks", "--top", "1"), "1 of 3 models"),
+        ("summarize", (*FITTED, "--table", "pairs"), "have a better one"),
+        ("estimate", ("STUDY", "--bootstrap", "2", "--quiet", "--top", "1"), "3 models;"),
         ("diagnose", ("FIT",), "curves fit the models"),
         ("diagnose", ("FIT", "--study", "STUDY"), "models agree as predicted"),
-        ("models loo", ("FIT",), "the models' answers"),
+        ("diagnose", ("FIT", "--against", "FIT"), "the models' answers"),
         ("answers remeasure", ("STUDY",), "its items were kept"),
         ("answers remeasure", FITTED, "its items were kept"),
-        ("papers annotators", ("STUDY", "--half"), "With half of the items"),
-        (
-            "models mixtures",
-            ("STUDY", "--components", "1", "--no-progress"),
-            "predict items left out",
-        ),
+        ("estimate", ("STUDY", "--table", "annotators"), "judges"),
+        ("estimate", ("STUDY", "--table", "components", "--quiet"), "predict items left out"),
         ("check", ("STUDY",), "for other items"),
-        ("doctor", ("STUDY",), "8 answers per item"),
+        ("check", ("STUDY",), "8 answers per item"),
         ("papers compare", ("STUDY",), "participant"),
         ("papers compare", ("STUDY", "--table", "lines"), "95 %, other models"),
         ("papers compare", ("STUDY", "--table", "robustness"), "on the line"),
     ],
 )
 def test_what_is_printed_is_in_the_words_of_the_study(
-    capsys, evaluation, command, arguments, words
+    capsys, evaluation, command, arguments, words, monkeypatch
 ):
+    one = partial(components.compare_components, components=(1,))
+    monkeypatch.setattr(components, "compare_components", one)
     given = dict(zip(("STUDY", "FIT"), evaluation, strict=True))
     arguments = [given.get(each, each) for each in arguments]
     _, text, err = run(capsys, *command.split(), *arguments)
@@ -607,9 +611,10 @@ def test_what_is_printed_is_in_the_words_of_the_study(
 @FEW
 def test_names_of_columns_stay_for_programs_and_names_of_parts_in_any_form(capsys, evaluation):
     path, fit = evaluation
-    _, out, _ = run(capsys, "ranks", path, fit, "--allow-unconverged", "--json")
+    ranks = ("summarize", path, fit, "--allow-unconverged", "--table", "ranks")
+    _, out, _ = run(capsys, *ranks, "--json")
     assert "classifier" in json.loads(out)["rows"][0]
-    _, out, _ = run(capsys, "papers", "annotators", path, "--json")
+    _, out, _ = run(capsys, "estimate", path, "--table", "annotators", "--json")
     assert "annotators" in json.loads(out)["rows"][0]
     _, out, _ = run(capsys, "diagnose", fit, "--json")
     checks = [row["check"] for row in json.loads(out)["checks"]]
@@ -618,7 +623,7 @@ def test_names_of_columns_stay_for_programs_and_names_of_parts_in_any_form(capsy
     assert "95 %" in text
     assert "| ---" in text
     assert not OURS.search(text)
-    _, text, _ = run(capsys, "ranks", path, fit, "--allow-unconverged", "--format", "markdown")
+    _, text, _ = run(capsys, *ranks, "--format", "markdown")
     assert "| model | adjusted" in text
     assert not OURS.search(text)
 
@@ -627,7 +632,7 @@ def test_names_of_columns_stay_for_programs_and_names_of_parts_in_any_form(capsy
 def test_lines_are_even_in_either_words(capsys, study_path, evaluation):
     """A cell is put into words before its column is made as wide as it."""
     for path in (study_path, evaluation[0]):
-        _, text, _ = run(capsys, "papers", "annotators", path)
+        _, text, _ = run(capsys, "estimate", path, "--table", "annotators")
         rows = text.splitlines()[1:11]
         assert len({len(row) for row in rows}) == 1
         assert len(rows[1].split()[0]) == len(rows[0].split()[0])
@@ -643,7 +648,7 @@ def test_one_command_does_not_speak_for_the_next(capsys, study_path, evaluation)
 def test_what_is_to_be_typed_is_no_sentence(capsys, evaluation, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(evaluation[0], "images")
-    options = ("--method", "laplace", *OPTIONS, "--no-progress")
+    options = ("--method", "laplace", *OPTIONS, "--quiet")
     _, text, _ = run(capsys, "fit", "images", "--out", "people", *options)
     assert read_posterior("people")["posterior"].attrs["words"] == "evaluation"
     assert "\nWritten to people\n" in text
@@ -663,7 +668,8 @@ def test_a_figure_is_in_the_words_of_the_study(capsys, evaluation, study_path, t
 
 def test_images_are_items_where_the_study_is_an_evaluation(capsys, tmp_path):
     study, path = zoo.study("images"), zoo.posterior_path("images", **zoo.QUICK)
-    status, text, _ = run(capsys, "images", as_evaluation(study, tmp_path / "other"), path)
+    other = as_evaluation(study, tmp_path / "other")
+    status, text, _ = run(capsys, "summarize", other, path, "--table", "images")
     assert status == 0
     assert "Hardest for models, given how judges see them" in text
     assert not OURS.search(text)

@@ -41,7 +41,7 @@ def test_pairs_are_counted_and_the_closest_come_first():
     )
     text = pairs_table(table, names, 3)
     assert [line.split()[-1] for line in text.splitlines()[2:5]] == ["50.0", "60.0", "40.0"]
-    assert text.splitlines()[-1] == "3 of 10 pairs; --all shows them, --csv writes them."
+    assert text.splitlines()[-1] == "3 of 10 pairs; --top all shows them, --format csv prints them."
     assert "of 10 pairs" not in pairs_table(table, names, 10)
 
 
@@ -152,7 +152,7 @@ def test_methods_are_columns_and_some_of_many_are_shown():
     assert text.splitlines()[0].split("  ")[-1] == "95 % (EM + spline)"
     assert text.splitlines()[2].split() == ["c00", "80.0", "70.0", "70.0", "60.0", "to", "75.0"]
     assert len(text.splitlines()) == 2 + 10 + 1
-    assert text.endswith("10 of 30 classifiers; --all shows them, --csv writes them.")
+    assert text.endswith("10 of 30 classifiers; --top all shows them, --format csv prints them.")
 
 
 def test_summarize_shows_the_classifiers_that_estimate_shows():
@@ -172,7 +172,8 @@ def test_summarize_shows_the_classifiers_that_estimate_shows():
         assert first(text) == first(side_by_side(table, top))
     assert len(text.splitlines()) == 2 + 30
     text = estimates_table(table, None)
-    assert text.splitlines()[-1] == "10 of 30 classifiers; --all shows them, --csv writes them."
+    told = "10 of 30 classifiers; --top all shows them, --format csv prints them."
+    assert text.splitlines()[-1] == told
 
 
 def test_advice_of_settings_becomes_commands():

@@ -379,7 +379,7 @@ def test_all_numbers_of_annotators_are_of_the_same_images():
 
 
 @pytest.mark.filterwarnings("ignore::bayesrep.estimators.InterpolationWarning")
-@pytest.mark.parametrize("command", ["estimate", "papers annotators"])
+@pytest.mark.parametrize("command", ["estimate", "estimate --table annotators"])
 def test_commands_say_which_images_they_take(tmp_path, capsys, command: str):
     """And every warning once, whichever method gives it."""
     study = ragged_study({7: 2})

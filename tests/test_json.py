@@ -40,12 +40,12 @@ def test_what_is_no_number_is_null():
 
 def test_names_without_a_meaning_are_found():
     row = {"classifier": "vit", "rank": 1.5, "place": 1}
-    assert [*without_meaning({"format": "bayesrep ranks 1", "rows": [row]})] == ["place"]
+    assert [*without_meaning({"format": "bayesrep summarize 1", "rows": [row]})] == ["place"]
     assert [*without_meaning({"left_out": {"reference": {"a": "no image"}}})] == []
     assert [*without_meaning({"rows": {"reference": 1}, "reference": {"a": 1}})] == ["a"]
 
 
 def test_the_tests_hold_every_command_to_it():
-    asked = Namespace(command="ranks", json=True)
-    with pytest.raises(AssertionError, match=r"bayesrep ranks: not in docs/reference/json.md"):
+    asked = Namespace(command="summarize", json=True)
+    with pytest.raises(AssertionError, match=r"bayesrep summarize: not in docs/reference/json.md"):
         output.emit(asked, "", {"rows": [{"place": 1}]})

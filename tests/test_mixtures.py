@@ -328,6 +328,9 @@ def test_folds_must_fit(small: Study):
     for folds in (1, 601):
         with refused(OptionError, "folds-out-of-range", {"folds": folds, "most": 600}):
             compare_components(small, (1,), folds=folds)
+    facts = {"option": "components", "value": 10**20 - 1, "largest": 64}
+    with refused(OptionError, "option-above-limit", facts):
+        compare_components(small, (10**20 - 1,))
 
 
 def test_statistics_compare_like_studies(small: Study):

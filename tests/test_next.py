@@ -113,14 +113,14 @@ def test_answers_without_counts_are_compared_and_given_counts(here, capsys):
 def test_a_fit_leads_to_its_summary_and_one_that_has_not_converged_to_its_diagnosis(here, capsys):
     zoo.study("tiny").write(here)
     quick = ("--method", "laplace")
-    status, text = run(capsys, "fit", here, "--out", "a fit.nc", *quick, "--no-progress")
+    status, text = run(capsys, "fit", here, "--out", "a fit.nc", *quick, "--quiet")
     (following,) = printed(text)
     assert (status, following[0]) == (0, "summarize")
     assert run(capsys, *following)[0] == 0
     options = {name: value for name, value in zoo.SHORT.items() if name not in ("progress",)}
     typed = [word for name in ("method", "chains", "warmup", "draws")
              for word in (f"--{name}", options[name])]  # fmt: skip
-    typed += ["--set", "degree=8", "--set", "terms=3", "--no-progress"]
+    typed += ["--set", "degree=8", "--set", "terms=3", "--quiet"]
     status, text = run(capsys, "fit", here, "--out", "short.nc", *typed)
     (following,) = printed(text)
     assert (status, following[0]) == (1, "diagnose")

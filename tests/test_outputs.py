@@ -62,7 +62,7 @@ def evil(tmp_path_factory):
 @pytest.mark.parametrize(
     "command",
     [
-        *("check STUDY", "doctor STUDY", "estimate STUDY --bootstrap 2", "papers compare STUDY"),
+        *("check STUDY", "estimate STUDY --bootstrap 2", "papers compare STUDY"),
         *("answers remeasure STUDY", "sweep GRID --out OUT"),
     ],
 )
@@ -140,8 +140,7 @@ def test_the_look_for_writers_finds_them():
     assert written(ast.parse(inside)) == set()
 
 
-@pytest.mark.parametrize("command", ["estimate", "answers crowd"])
-def test_an_older_table_stays_where_the_new_one_has_no_room(tmp_path, monkeypatch, command):
+def test_an_older_table_stays_where_the_new_one_has_no_room(tmp_path, monkeypatch):
     """As polars says it, without the name of a file."""
     study, table = tmp_path / "study", tmp_path / "table.csv"
     zoo.study("workers").write(study)
@@ -152,10 +151,9 @@ def test_an_older_table_stays_where_the_new_one_has_no_room(tmp_path, monkeypatc
         raise pl.exceptions.ComputeError("No space left on device (os error 28)")
 
     monkeypatch.setattr(pl.DataFrame, "write_csv", full)
-    option = ["--workers"] if command == "answers crowd" else ["--methods", "raw", "--csv"]
     told = io.StringIO()
     monkeypatch.setattr(sys, "stderr", told)
-    assert cli.main([*command.split(), str(study), *option, str(table), "--force"]) == 1
+    assert cli.main(["answers", "crowd", str(study), "--workers", str(table), "--force"]) == 1
     assert told.getvalue().splitlines()[-1] == f"bayesrep: {table}: No space left on device"
     assert table.read_text() == "precious"
     assert {path.name for path in tmp_path.iterdir()} == {"study", "table.csv"}
@@ -218,7 +216,7 @@ def test_a_device_is_not_replaced(tmp_path):
     SMALL.write(study)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    found = refusal(["estimate", study, "--csv", pipe, "--force"])
+    found = refusal(["fit", study, "--out", pipe, "--force"])
     check(found, "output-not-a-file", {"path": str(pipe)})
     assert pipe.is_fifo()
 
@@ -311,8 +309,7 @@ def test_a_kill_between_two_renames_leaves_a_folder_that_is_named(tmp_path):
     )
     (older,) = tmp_path.glob(".study.*.previous")
     facts = {"path": str(study), "older": str(older)}
-    for command in ("check", "doctor"):
-        check(refusal([command, study]), "study-moved-aside", facts)
+    check(refusal(["check", study]), "study-moved-aside", facts)
     assert bayesrep.read_study(older).fingerprint() == SMALL.fingerprint()
     SMALL.write(study)
     assert bayesrep.read_study(study).fingerprint() == SMALL.fingerprint()
@@ -504,8 +501,8 @@ def test_a_warning_that_nobody_reads_ends_nothing(monkeypatch):
         "collect labels answers.csv --fates answers.csv --out labels.csv --force",
         "collect labels answers.csv --fates new.csv --out ./new.csv",
         "answers import table a=answers.csv --out new.csv --counts new.csv",
-        "estimate study --csv study/counts.parquet --force",
-        "estimate study --csv study/predictions/v1/a.parquet --force",
+        "fit study --out study/counts.parquet --force",
+        "fit study --out study/predictions/v1/a.parquet --force",
     ],
 )
 def test_what_is_read_is_never_replaced(tmp_path, monkeypatch, words):

@@ -187,7 +187,7 @@ def test_labels_of_an_image_are_counted_once(world):
 def test_all_of_a_paper_on_one_page(paper, world, tmp_path, capsys):
     root, _ = world
     out = tmp_path / "page"
-    arguments = [paper, root / "study", "--out", out, "--no-progress"]
+    arguments = [paper, root / "study", "--out", out, "--quiet"]
     arguments += ["--labels", root / "sets.csv", "--humans", root / "humans.csv"]
     arguments += ["--objects", root / "objects.csv", "--counts", root / "counts.csv"]
     arguments += ["--classes", root / "classes.csv", "--images", root / "pictures"]

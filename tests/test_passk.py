@@ -1,5 +1,6 @@
 """pass@k: closed forms, the unbiased estimator, recovery, coverage, differences, bad input."""
 
+import io
 import json
 from itertools import combinations
 from pathlib import Path
@@ -239,16 +240,17 @@ def table(tmp_path: Path, pair: list[Attempts]) -> Path:
 
 
 def test_the_command_answers_in_words(table: Path, capsys: pytest.CaptureFixture[str]):
-    figure, csv = table.with_name("curves.svg"), table.with_name("out.csv")
-    words = ["papers", "passk", str(table), "--k", "1,50", "--no-progress"]
-    assert main([*words, "--figure", str(figure), "--csv", str(csv)]) == 0
+    figure = table.with_name("curves.svg")
+    words = ["papers", "passk", str(table), "--k", "1,50", "--quiet"]
+    assert main([*words, "--figure", str(figure)]) == 0
     text = capsys.readouterr().out
     assert "a less b" in text
     assert "k = 50" in text
     assert "50 attempts" in text  # which solves more is open
     assert "never solved" in text
     assert "pass@k" in figure.read_text(encoding="utf-8")
-    assert pl.read_csv(csv)["k"].to_list() == [1, 50, 1, 50]
+    assert main([*words, "--format", "csv"]) == 0
+    assert pl.read_csv(io.StringIO(capsys.readouterr().out))["k"].to_list() == [1, 50, 1, 50]
     assert main([*words, "--json", "--target", "items"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["target"] == "items"
@@ -267,7 +269,7 @@ def test_the_command_answers_in_words(table: Path, capsys: pytest.CaptureFixture
 def test_mistakes_of_the_command_are_one_line(
     options: list[str], broken: tuple[Any, ...], table: Path
 ):
-    check(refusal(["papers", "passk", table, "--no-progress", *options]), *broken)
+    check(refusal(["papers", "passk", table, "--quiet", *options]), *broken)
 
 
 def test_rows_of_single_attempts_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -275,7 +277,7 @@ def test_rows_of_single_attempts_are_counted(tmp_path: Path, capsys: pytest.Capt
     rng = np.random.default_rng(0)
     rows = {"item": np.repeat(np.arange(30), 4), "model": "m", "correct": rng.random(120) < 0.5}
     pl.DataFrame(rows).write_csv(path)
-    assert main(["papers", "passk", str(path), "--k", "1,4", "--json", "--no-progress"]) == 0
+    assert main(["papers", "passk", str(path), "--k", "1,4", "--json", "--quiet"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["models"][0]["items"] == 30
     assert facts["models"][0]["most"] == 4
@@ -312,7 +314,7 @@ def test_percentages_of_attempts_are_no_counts(tmp_path: Path, pair: list[Attemp
     table = tmp_path / "percent.csv"
     frame = pl.DataFrame({"item": pair[0].images, "solved": 10 * pair[0].solved})
     frame.with_columns(model=pl.lit("m"), attempts=100).write_csv(table)
-    for command in ("papers passk", "doctor"):
+    for command in ("papers passk", "check"):
         check(refusal([*command.split(), table]), "counts-of-few-values", {"total": "attempts"})
 
 

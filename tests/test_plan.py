@@ -293,7 +293,7 @@ def test_one_outcome(pilot):
     assert {**again._asdict(), "pair_width": 0} == {**found._asdict(), "pair_width": 0}
 
 
-PILOT_COSTS = ["--cost-answer", "0.03", "--cost-image", "0.1", "--jobs", "1", "--no-progress"]
+PILOT_COSTS = ["--cost-answer", "0.03", "--cost-image", "0.1", "--jobs", "1", "--quiet"]
 
 
 @pytest.fixture
@@ -330,7 +330,7 @@ def test_a_batch_from_a_pilot(fits, of_a_pilot, capsys):
 
 PRIOR = ["--prior", "imagenet-v2"]
 WIDTH = [*PRIOR, "--width", "1"]
-COSTS = ["collect", "plan", "--cost-answer", "0.03", "--cost-image", "0.1", "--no-progress"]
+COSTS = ["collect", "plan", "--cost-answer", "0.03", "--cost-image", "0.1", "--quiet"]
 
 
 @pytest.mark.parametrize(

@@ -154,16 +154,15 @@ study, posterior = sys.argv[1:]
 with contextlib.redirect_stdout(io.StringIO()):
     codes = [
         main(["summarize", study, posterior]),
-        main(["ranks", study, posterior]),
+        main(["summarize", study, posterior, "--table", "ranks"]),
         main(["check", study]),
-        main(["doctor", study]),
-        main(["models", "loo", posterior]),
+        main(["diagnose", posterior, "--against", posterior]),
     ]
 json.dump([codes, sorted({"jax", "numpyro", "arviz", "matplotlib"} & set(sys.modules))], sys.stdout)
 """
     words = [sys.executable, "-c", code, str(tmp_path / "study"), str(tmp_path / "posterior.nc")]
     said = subprocess.run(words, check=True, capture_output=True, text=True)
-    assert json.loads(said.stdout) == [[0, 0, 0, 0, 0], []]
+    assert json.loads(said.stdout) == [[0, 0, 0, 0], []]
 
 
 def test_options_of_another_model_are_told_where_they_are_asked_for(tmp_path):

@@ -209,8 +209,11 @@ def study_path(tmp_path_factory):
 @pytest.mark.compiles
 @pytest.mark.parametrize(
     "command",
-    [("estimate", "--bootstrap", "3000", "--methods", "em-spline"), ("models mixtures",)],
-    ids=["estimate", "mixtures"],
+    [
+        ("estimate", "--bootstrap", "3000", "--methods", "em-spline"),
+        ("estimate", "--table", "components"),
+    ],
+    ids=["estimate", "components"],
 )
 def test_programs_that_run_when_the_interrupt_comes_crash_nothing(study_path, command):
     """These two ended in a segmentation fault: XLA was still computing when Python ended."""
@@ -280,10 +283,6 @@ def too_large(option, value, largest):
         (
             "estimate STUDY --methods em-spline(components=1000000)",
             too_large("em-spline: components", 10**6, 64),
-        ),
-        (
-            "models mixtures STUDY --components 99999999999999999999",
-            too_large("components", 10**20 - 1, 64),
         ),
         ("simulate OUT --images 99999999999", too_large("images", 10**11 - 1, 15_790_320)),
         ("simulate OUT --annotators 99999999999", too_large("annotators", 10**11 - 1, 100_000)),

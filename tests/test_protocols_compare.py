@@ -1,5 +1,6 @@
 """Classifiers beside people: accuracies, lines and confusions against other ways to them."""
 
+import io
 import json
 from itertools import product
 from pathlib import Path
@@ -655,15 +656,15 @@ def test_the_command_prints_what_the_function_finds(capsys, files, both):
     ],
 )
 def test_every_table_is_text_json_and_csv(capsys, files, table, people):
-    path = files / "t.csv"
     more = ("--table", table, *(("--humans", files / "humans.csv") if people else ()))
-    status, text, error = run(capsys, *arguments(files, *more, "--csv", path))
+    status, text, error = run(capsys, *arguments(files, *more))
     assert (status, error) == (0, "")
     assert "resnet" in text or table == "lines"
     assert ("Ann" in text) == (people and table != "lines")
     status, text, _ = run(capsys, *arguments(files, *more, "--json"))
     assert status == 0
-    assert len(json.loads(text)["rows"]) == pl.read_csv(path).height > 0
+    _, printed, _ = run(capsys, *arguments(files, *more, "--format", "csv"))
+    assert len(json.loads(text)["rows"]) == pl.read_csv(io.StringIO(printed)).height > 0
 
 
 def test_published_people_stand_beside_ones_own(capsys, files):

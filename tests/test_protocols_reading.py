@@ -1,5 +1,6 @@
 """Answers on disk: what is read, what a study keeps of them, and one line for what is wrong."""
 
+import io
 import json
 
 import numpy as np
@@ -694,34 +695,25 @@ BOTH = ("--datasets", "v1,v2")
 MATCHED_TABLES = {"matched": "accuracies", "curves": "curves", "confidence": "confidence"}
 
 
-def test_matching_by_command_is_matching_by_function(capsys, root, tmp_path):
+def test_matching_by_command_is_matching_by_function(capsys, root):
     one, other = read(root, ranks=1, confidence=True)
     expected = match(one, other, seed=3, progress=False)
-    options = ("--seed", 3, "--no-progress", "--json")
     for table, field in MATCHED_TABLES.items():
-        path = tmp_path / f"{table}.csv"
-        words = ("papers", "compare", root, *BOTH, "--table", table)
-        status, text, error = run(capsys, *words, *options, "--csv", path)
+        words = ("papers", "compare", root, *BOTH, "--table", table, "--seed", 3, "--quiet")
+        status, text, error = run(capsys, *words, "--json")
         assert (status, error) == (0, "")
         rows = json.loads(text)["rows"]
         assert rows == getattr(expected, field).to_dicts()
-        assert pl.read_csv(path).height == len(rows)
-        assert run(capsys, *words, "--no-progress")[0] == 0
+        _, printed, _ = run(capsys, *words, "--format", "csv")
+        assert pl.read_csv(io.StringIO(printed)).height == len(rows)
+        assert run(capsys, *words)[0] == 0
 
 
 def test_matching_of_a_data_set_that_there_is_not_is_one_line(capsys, root):
-    words = ["papers", "compare", root, "--table", "matched", "--datasets", "v9,v2"]
+    words = ["papers", "compare", root, "--table", "matched", "--datasets", "v9,v2", "--quiet"]
     told = {"dataset": "v9", "known_datasets": ["v1", "v2"]}
-    check(refusal([*words, "--no-progress"]), "data-set-without-predictions", told)
+    check(refusal(words), "data-set-without-predictions", told)
     assert capsys.readouterr().out == ""
-
-
-def test_a_csv_that_exists_is_refused_before_the_work(root, tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("precious")
-    words = ["papers", "compare", root, *BOTH, "--csv", path, "--no-progress"]
-    check(refusal(words), "output-path-exists", {"path": str(path)})
-    assert path.read_text() == "precious"
 
 
 HOSTILE = "\x1b[2Jowned"
@@ -737,7 +729,7 @@ def hostile(root):
 @pytest.mark.parametrize("table", MATCHED_TABLES)
 def test_a_hostile_name_cannot_steer_the_terminal(capsys, hostile, table):
     status, out, error = run(
-        capsys, "papers", "compare", hostile, *BOTH, "--table", table, "--no-progress"
+        capsys, "papers", "compare", hostile, *BOTH, "--table", table, "--quiet"
     )
     assert status == 0
     assert "owned" in out
@@ -746,7 +738,7 @@ def test_a_hostile_name_cannot_steer_the_terminal(capsys, hostile, table):
 
 def test_a_hostile_name_cannot_steer_the_terminal_by_an_error(capsys, hostile):
     put(hostile, "v1", HOSTILE, prediction_table(IMAGES["v1"]).drop("label_1"))
-    status, out, error = run(capsys, "papers", "compare", hostile, *BOTH, "--no-progress")
+    status, out, error = run(capsys, "papers", "compare", hostile, *BOTH, "--quiet")
     assert status == 2
     assert "owned" in error
     assert "\x1b" not in out + error

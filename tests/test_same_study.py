@@ -80,19 +80,17 @@ def test_equal_cells_are_not_the_same_study(other, posterior, use):
         USES[use](other, posterior)
 
 
-COMMANDS = ("summarize", "ranks", "pairs", "images", "report", "diagnose")
-
-
 def test_commands_refuse_it(other, posterior, tmp_path):
     other.write(tmp_path / "study")
     write_posterior(posterior, tmp_path / "p.nc")
     paths = [tmp_path / "study", tmp_path / "p.nc"]
-    more = {
-        "report": [*paths, "--out", tmp_path / "r.html"],
-        "diagnose": [paths[1], "--study", paths[0]],
-    }
-    for command in COMMANDS:
-        check(refusal([command, *more.get(command, paths)]), "posterior-of-other-images")
+    tables = ("accuracies", "ranks", "pairs", "images")
+    for words in (
+        *(["summarize", *paths, "--table", table] for table in tables),
+        ["report", *paths, "--out", tmp_path / "r.html"],
+        ["diagnose", paths[1], "--study", paths[0]],
+    ):
+        check(refusal(words), "posterior-of-other-images")
     assert not (tmp_path / "r.html").exists()
 
 

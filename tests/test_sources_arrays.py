@@ -52,7 +52,7 @@ def test_probabilities_become_answers_with_confidence(tmp_path, capsys):
         np.testing.assert_allclose(data.confidence, scores.max(axis=2), rtol=1e-6)
         np.testing.assert_array_equal(data.labels, np.load(path / "labels.npy"))
     words = ["papers", "compare", str(tmp_path / "study"), "--table", "matched"]
-    assert cli.main([*words, "--no-progress", "--json"]) == 0
+    assert cli.main([*words, "--quiet", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"]
 
 

@@ -269,6 +269,7 @@ def test_the_command_is_refused_in_one_line(grid, tmp_path):
     path = grid(METHOD)
     for words in ([], [path], [path, "--table", tmp_path], ["--table", "x", "--figure", "x"]):
         check(refusal(["sweep", *words]), "sweep-takes-grid-or-folder")
+    check(refusal(["sweep", path, "--out", "x", "--seed", "1"]), "sweep-seeds-in-grid")
     check(refusal(["sweep", path, "--out", "x", "--jobs", 0]), "sweep-jobs-below-one", {"jobs": 0})
     check(refusal(["sweep", tmp_path / "x", "--out", "x"]), "input-file-unreadable")
     check(refusal(["sweep", "--table", tmp_path]), "sweep-folder-missing")
@@ -442,7 +443,7 @@ def test_a_sweep_that_is_killed_goes_on_and_ends_as_if_it_had_not_been(grid, tmp
     assert f"[{len(made)}/{2 * COUNT}] done before" in err
     assert f"[{2 * COUNT}/{2 * COUNT}] annotators=5, method=naive, seed={COUNT - 1}: " in err
     assert {name: (killed / "runs" / name).read_bytes() for name in kept} == kept
-    assert swept(capsys, path, "--out", whole, "--no-progress")[0] == 0
+    assert swept(capsys, path, "--out", whole, "--quiet")[0] == 0
     equal_tables(killed, whole)
     before = (killed / store.RUNS_TABLE).read_bytes()
     status, out, err = swept(capsys, path, "--out", killed)
@@ -459,7 +460,7 @@ def test_a_cluster_makes_what_is_missing_with_the_same_bits(grid, tmp_path, caps
     zoo.cut(zoo.study("tiny"), images=60).write(tmp_path / "study")
     grid("method = ['raw', 'em-spline', 'naive']", study="folder = 'study'")
     monkeypatch.chdir(tmp_path)  # workers find a study by a path from here
-    assert swept(capsys, "grid.toml", "--out", "here", "--no-progress")[0] == 0
+    assert swept(capsys, "grid.toml", "--out", "here", "--quiet")[0] == 0
     here, spread = tmp_path / "here", tmp_path / "spread"
     shutil.copytree(here, spread)
     (lost,) = (run.key for run in runs_of(tmp_path / "grid.toml") if run.method == "em-spline")
@@ -603,7 +604,7 @@ def test_commands_on_one_folder_share_its_runs_and_those_of_one_that_is_killed(
     assert [child.returncode for child in started] == [-signal.SIGKILL, 0, 0]
     made = sum(json.loads(each)["made"] for each in said[1:])
     assert 2 * COUNT - before - 10 <= made <= 2 * COUNT
-    assert swept(capsys, path, "--out", whole, "--no-progress")[0] == 0
+    assert swept(capsys, path, "--out", whole, "--quiet")[0] == 0
     equal_tables(shared, whole)
     assert not list(shared.glob("runs/.*"))
 

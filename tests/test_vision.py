@@ -487,7 +487,7 @@ def test_what_cannot_be_decoded_is_listed_and_tried_again(
     study = tmp_path / "study"
     command = [
         *("predict", "--images", f"v1={tmp_path / 'images'}", "--study", str(study)),
-        *("--classifiers", "test_vit,test_resnet", "--weights", str(weights), "--no-progress"),
+        *("--classifiers", "test_vit,test_resnet", "--weights", str(weights), "--quiet"),
     ]
     assert main(command) == 1
     said = capsys.readouterr()
@@ -543,7 +543,7 @@ def test_what_is_found_is_evaluated_failed_or_passed_over(
     monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
     whole = (odd_images / synsets()[7] / "plain.jpg").read_bytes()
     images, found = lay_out(tmp_path / "images", whole, kind)
-    options = ("--weights", str(weights), "--classifiers", "test_resnet", "--no-progress")
+    options = ("--weights", str(weights), "--classifiers", "test_resnet", "--quiet")
     asked = ("predict", "--images", f"v1={images}", *options, "--json")
     assert main([*asked, "--study", str(tmp_path / "study")]) == 1
     assert ImageFile.LOAD_TRUNCATED_IMAGES
@@ -824,7 +824,7 @@ def test_one_classifier_that_cannot_be_had_does_not_stop_the_others(
         warnings.simplefilter("always", PredictionWarning)
         status = main(
             [
-                *("predict", "--images", f"v1={pictures}", "--no-progress"),
+                *("predict", "--images", f"v1={pictures}", "--quiet"),
                 *("--study", str(tmp_path / "study"), "--weights", str(weights), "--json"),
                 *("--classifiers", "test_vit,test_convnext"),
             ]
@@ -1132,7 +1132,7 @@ def test_a_file_of_names(capsys, tmp_path, pictures, weights):
     names = tmp_path / "names.txt"
     names.write_text("# small ones\ntest_vit\n\ntest_resnet  # bilinear\n")
     command = [
-        *("predict", "--images", f"v1={pictures}", "--no-progress", "--json"),
+        *("predict", "--images", f"v1={pictures}", "--quiet", "--json"),
         *("--study", str(tmp_path / "study"), "--weights", str(weights)),
     ]
     assert main([*command, "--classifiers", f"@{names}"]) == 0

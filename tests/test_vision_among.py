@@ -184,7 +184,7 @@ def test_images_of_other_classes_are_passed_over_and_counted(capsys, tmp_path, w
     for number, wnid in enumerate([*A_CLASSES.names[:6], *OTHERS[:3]]):
         paint(images / wnid / f"{number}.png", number)
     command = ["predict", "--images", f"a={images}", "--study", study, "--classifiers"]
-    command += ["test_vit", "--weights", weights, "--no-progress", "--among", "imagenet-a"]
+    command += ["test_vit", "--weights", weights, "--quiet", "--among", "imagenet-a"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PredictionWarning)
         assert main([*map(str, command), "--json"]) == 0

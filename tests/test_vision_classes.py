@@ -120,7 +120,7 @@ def test_import_predict_and_compare_fit_together(capsys, tmp_path, pictures, wei
     for dataset in ("cifar-10", "cifar-10.1-v6"):
         options = ("--images", f"{dataset}={pictures}", "--study", study)
         choice = ("--weights", str(weights), "--classifiers", "mine", "--classes", str(table))
-        assert main(["predict", *options, *choice, "--no-progress"]) == 0
+        assert main(["predict", *options, *choice, "--quiet"]) == 0
     both = read_predictions(study, ranks=1)
     assert both[0].classifiers == ("mine", "nas", "resnext")
     assert set(both[0].classes) == set(CIFAR10_CLASSES)

@@ -269,7 +269,7 @@ def test_without_a_compiler_there_is_one_line(place):
         "--weights",
         place / "weights",
     ]
-    command += ["--classifiers", NAMES[0], "--compile", "--no-progress"]
+    command += ["--classifiers", NAMES[0], "--compile", "--quiet"]
     paths = os.pathsep.join(map(str, (TESTS.parent, TESTS)))
     ended = subprocess.run(
         [str(each) for each in command],

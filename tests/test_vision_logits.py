@@ -1,5 +1,6 @@
 """Outputs that are kept, and several data sets together: the answers of one run of each."""
 
+import io
 import json
 import os
 import shutil
@@ -441,10 +442,12 @@ def test_a_suite_on_the_command_line(capsys, tmp_path, place):
         assert "3 of 3 evaluations" in heard.err
         assert [row["dataset"] for row in said["rows"]] == ["val", "val, few", "v2"]
         assert said["sets"]["v2"]["outside"] == 5
-        assert main([*map(str, words), "--csv", str(tmp_path / "all.csv")]) == 0
-    text = capsys.readouterr().out
+        assert main([*map(str, words)]) == 0
+        text = capsys.readouterr().out
+        assert main([*map(str, words), "--format", "csv"]) == 0
     assert text.count("already done") == 3
-    assert pl.read_csv(tmp_path / "all.csv")["dataset"].to_list() == ["val", "val, few", "v2"]
+    table = pl.read_csv(io.StringIO(capsys.readouterr().out))
+    assert table["dataset"].to_list() == ["val", "val, few", "v2"]
     assert_same(place / "single", tmp_path / "study", names=["test_vit"])
     files = sorted(file.name for file in (tmp_path / "results").iterdir())
     assert files == ["results-v2.csv", "results-val%2C%20few.csv", "results-val.csv"]

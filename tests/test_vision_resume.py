@@ -95,7 +95,7 @@ def predict(place, name=NAME, study="study", **options):
 
 def command(place, dataset, *options):
     return [
-        *("predict", "--images", f"{dataset}={place / 'images'}", "--no-progress"),
+        *("predict", "--images", f"{dataset}={place / 'images'}", "--quiet"),
         *("--study", str(place / "study"), "--weights", str(place / "weights")),
         *("--classifiers", NAME, "--device", "cpu", *options),
     ]

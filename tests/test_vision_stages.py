@@ -137,7 +137,7 @@ def test_a_line_for_each_pass_and_one_for_the_run(monkeypatch, capsys, tmp_path,
 
 
 def test_the_stages_in_json(capsys, tmp_path, place):
-    command = ["predict", "--images", f"v1={place / 'images'}", "--no-progress"]
+    command = ["predict", "--images", f"v1={place / 'images'}", "--quiet"]
     command += ["--study", tmp_path / "study", "--weights", place / "weights", "--json"]
     command += ["--classifiers", ",".join(NAMES)]
     for evaluated in (True, False):

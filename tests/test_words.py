@@ -128,9 +128,14 @@ def test_a_studys_names_are_no_words(capsys, tmp_path):
     names = ("an image classifier", "people (v2)")
     parts = {"name": "hard images", "provenance": {"words": "evaluation"}}
     Study(simulated.datasets, names, **parts).write(tmp_path / "workers")
-    options = ("--methods", "raw,naive", "--no-progress")
+    options = ("--methods", "raw,naive", "--quiet")
     texts = []
-    commands = ("check",), ("estimate", *options), ("papers annotators",), ("papers compare",)
+    commands = (
+        ("check",),
+        ("estimate", *options),
+        ("estimate", "--table", "annotators"),
+        ("papers compare",),
+    )
     for name, *more in commands:
         assert main([*name.split(), str(tmp_path / "workers"), *more]) == 0
         texts.append(capsys.readouterr().out)

@@ -1,8 +1,8 @@
-"""`bayesrep check`: list every broken rule of a study, or of the tables of one to be."""
+"""`bayesrep check`: what data hold, every rule that they break, and what they allow to say."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from bayesrep.studies.leniency import add_people
 from bayesrep.studies.vocabulary import named_words, words_of
 
 if TYPE_CHECKING:
+    from bayesrep.studies.capabilities import Allowed
     from bayesrep.studies.draft import StudyContents
 
 EXAMPLE = "counts.csv predictions.csv --reference v1 --replication v2"
@@ -27,31 +28,54 @@ def add(parser: ArgumentParser) -> None:
         "paths",
         type=Path,
         nargs="+",
-        metavar="STUDY|FILE",
-        help="a study's folder, or the tables that `bayesrep import tables` or `run` would take "
-        "(NAME=FILE: all rows are of that data set)",
+        metavar="PATH",
+        help="a study's folder; the tables that `bayesrep import tables` or `run` would take "
+        "(NAME=FILE: all rows are of that data set); a table of attempts; or logs of evaluations",
     )
     add_roles(parser)
 
 
 def run(arguments: Namespace) -> int:
+    from bayesrep.sources.data_uses import are_logs
+
     paths = arguments.paths
     missing = next((path for path in paths if not split_name(path)[1].exists()), None)
     if missing is not None and (missing.suffix or len(paths) > 1):
         raise OptionError("check-path-missing", path=missing)
     folders = [path for path in paths if path.is_dir()]
+    named = any(getattr(arguments, role) for role in TABLE_OPTIONS)
+    if missing is None and not named and are_logs([split_name(path)[1] for path in paths]):
+        return _check_logs(arguments)
     if not folders and all(split_name(path)[1].is_file() for path in paths):
         return _check_files(arguments)
     if len(paths) > 1:
         strange = next(path for path in paths if not path.is_file())
         raise OptionError("check-path-not-file", path=strange)
-    if any(getattr(arguments, role) for role in TABLE_OPTIONS):
+    if named:
         raise OptionError("roles-given-with-study")
     return _check_folder(arguments, paths[0])
 
 
+def _check_logs(arguments: Namespace) -> int:
+    from bayesrep.report.study_text import allowed_text
+    from bayesrep.sources.data_uses import judge_logs
+
+    what, allowed = judge_logs(arguments.paths)
+    facts = {"is": what, "files": [str(path) for path in arguments.paths], "broken": []}
+    return emit(arguments, f"{what}\n\n{allowed_text(allowed)}", facts | _facts_of(allowed))
+
+
+def _facts_of(allowed: "Sequence[Allowed]") -> dict[str, Any]:
+    """What data allow to say, for programs."""
+    from bayesrep.studies.capabilities import supports_adjustment
+
+    supported = supports_adjustment(allowed)
+    return {"supported": supported, "allows": [asdict(each) for each in allowed]}
+
+
 def _check_files(arguments: Namespace) -> int:
-    from bayesrep.report.study_text import describe_study
+    from bayesrep.report.study_text import allowed_text, describe_study
+    from bayesrep.sources.data_uses import judge_contents
     from bayesrep.sources.tables import check_tables
 
     options = table_options(arguments)
@@ -62,7 +86,12 @@ def _check_files(arguments: Namespace) -> int:
         return _report_violations(arguments, problems, facts, "the tables")
     tables = replace(tables, provenance=add_people(tables.provenance, people))
     counts_alone = tables.lacks("predictions")
-    description = _describe_counts(tables) if counts_alone else describe_study(tables.study())
+    if counts_alone:
+        lines = [_describe_counts(tables)]
+    else:
+        allowed = judge_contents(tables)
+        lines = [describe_study(tables.study()), "", allowed_text(allowed), ""]
+        facts |= _facts_of(allowed)
     named: list[str] = []
     for each in TABLE_OPTIONS:
         given = getattr(arguments, each)
@@ -70,8 +99,8 @@ def _check_files(arguments: Namespace) -> int:
             named += [] if text is None else [f"--{each}", str(text)]
     then = ("import", "tables") if counts_alone else ("run",)
     following = process.command(*then, *arguments.paths, *named, "--out", "FOLDER")
-    text = f"{description}\nNo rule is broken.\nNext: {following}"
-    return emit(arguments, text, facts)
+    lines += ["No rule is broken.", f"Next: {following}"]
+    return emit(arguments, "\n".join(lines), facts)
 
 
 def _describe_counts(contents: "StudyContents") -> str:
@@ -114,26 +143,34 @@ _Told = tuple[str, Mapping[str, Any], LeftOut]
 def _of_study(path: Path) -> _Told:
     from bayesrep.estimators.finite_sample import finite_sample_gaps, mean_frequencies
     from bayesrep.report.other_images import frequencies_text
-    from bayesrep.report.study_text import describe_study
+    from bayesrep.report.study_text import allowed_text, describe_study
+    from bayesrep.studies.capabilities import of_study
+    from bayesrep.studies.study_folder import StudyFolder
 
     study = bayesrep.read_study(path)
+    allowed = of_study(study, StudyFolder(path).attempts)
     gaps = finite_sample_gaps(study) if study.classifiers else None
     means = mean_frequencies(study)
     lines = [describe_study(study), frequencies_text(means, gaps, words_of(study))]
     facts = {
         "frequencies": means.to_dicts(),
         "finite_sample": [] if gaps is None else gaps.to_dicts(),
+        **_facts_of(allowed),
     }
     if any(data.answers is not None for data in study.datasets.values()):
         lines.append(plain_text(bayesrep.describe_crowd(study).sentence))
-    return "\n".join([*lines, "No rule is broken."]), facts, study.left_out
+    lines += ["", allowed_text(allowed), "", "No rule is broken."]
+    return "\n".join(lines), facts, study.left_out
 
 
 def _of_answers(path: Path) -> _Told:
     """Describe a folder of answers to which counts are still to be added."""
+    from bayesrep.report.study_text import allowed_text
+    from bayesrep.sources.data_uses import judge_contents
     from bayesrep.studies.draft import StudyContents
 
     contents = StudyContents.open(path)
+    allowed = judge_contents(contents)
     words = named_words(contents.provenance)
     lines = [
         f"{plain_text(each.dataset)}: answers of {len(each.classifiers)} {words.classifiers} to "
@@ -141,4 +178,5 @@ def _of_answers(path: Path) -> _Told:
         for each in contents.answers
     ]
     lines.append(f"No counts of {words.annotators} yet: enough for match, multilabel and compare.")
-    return "\n".join(lines), {}, contents.left_out
+    lines += ["", allowed_text(allowed)]
+    return "\n".join(lines), _facts_of(allowed), contents.left_out

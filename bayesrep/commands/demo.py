@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from bayesrep import process
-from bayesrep.commands.options import add_shared, given_options
+from bayesrep.commands.options import given_options
 from bayesrep.commands.output import emit, progress_line
 
 EXAMPLE = "--quick --out demo-output"
@@ -15,7 +15,6 @@ FITTED_FILES = ("study", "posterior.nc")
 def add(parser: ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help="write tables and figures here")
     parser.add_argument("--quick", action="store_true", help="a small study, in about a minute")
-    add_shared(parser, "--no-progress", "--seed")
 
 
 def run(arguments: Namespace) -> int:
@@ -25,7 +24,7 @@ def run(arguments: Namespace) -> int:
 
     if arguments.out:
         check_demo_folder(arguments.out)
-    watched = not arguments.no_progress
+    watched = not arguments.quiet
     tell = progress_line if watched else None
     demo = run_demo(progress=watched, tell=tell, **given_options(arguments, run_demo))
     text = demo_text(demo)

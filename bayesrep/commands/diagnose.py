@@ -5,7 +5,8 @@ from pathlib import Path
 
 import bayesrep
 from bayesrep.commands.options import add_shared, read_draws
-from bayesrep.commands.output import emit, finding
+from bayesrep.commands.output import emit, emit_table, finding
+from bayesrep.errors import OptionError
 from bayesrep.studies.vocabulary import words_of
 
 EXAMPLE = "posterior.nc --study my-study"
@@ -16,9 +17,20 @@ def add(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--study", type=Path, metavar="STUDY", help="check the agreement of classifiers too"
     )
+    parser.add_argument(
+        "--against",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="OTHER.nc",
+        help="another fit of the study: which of them predicts better what is left out; may be "
+        "given several times",
+    )
 
 
 def run(arguments: Namespace) -> int:
+    if arguments.against:
+        return _compare(arguments)
     study = bayesrep.read_study(arguments.study) if arguments.study else None
     posterior = read_draws(arguments.posterior)
     diagnosis = bayesrep.diagnose(posterior, study)
@@ -42,3 +54,18 @@ def run(arguments: Namespace) -> int:
     if diagnosis.trust == "no":
         return finding(f"{arguments.posterior}: do not trust this fit")
     return 0
+
+
+def _compare(arguments: Namespace) -> int:
+    """Compare fits of one study by how well they predict what is left out."""
+    from bayesrep.checks import compare_fits
+    from bayesrep.posterior.groups import read_record
+    from bayesrep.report.fits_text import fits_text
+
+    if arguments.study is not None:
+        raise OptionError("against-with-study")
+    paths = (arguments.posterior, *arguments.against)
+    fits = {str(path): read_draws(path) for path in paths}
+    table = compare_fits(fits)
+    words = read_record(next(iter(fits.values()))).words
+    return emit_table(arguments, table, fits_text(table, words))

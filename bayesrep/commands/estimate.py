@@ -1,12 +1,23 @@
 """`bayesrep estimate`: point estimates of every classifier and of all together."""
 
+import warnings
 from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
 from typing import Any, get_args
 
 import bayesrep
 from bayesrep.choices import BootstrapInterval
-from bayesrep.commands.options import add_length, add_shared, given_options, keep_compiled, length
-from bayesrep.commands.output import emit_table, new_table
+from bayesrep.commands.options import (
+    add_length,
+    add_shared,
+    add_table,
+    given_options,
+    keep_compiled,
+    refuse_foreign,
+    whole_numbers,
+)
+from bayesrep.commands.output import emit_table
+from bayesrep.errors import EstimateWarning
 from bayesrep.studies.vocabulary import words_of
 
 EXAMPLE = "my-study --bootstrap 450"
@@ -15,6 +26,7 @@ EXAMPLE = "my-study --bootstrap 450"
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
     add_shared(parser, "study")
+    add_table(parser, "accuracies", "annotators", "components")
     option(
         "--methods",
         help="comma-separated (raw,naive,jackknife,em-spline), each with options in parentheses: "
@@ -22,12 +34,31 @@ def add(parser: ArgumentParser) -> None:
     )
     option("--bootstrap", type=int, metavar="B", help="replicates for 95 %% intervals (0)")
     option("--interval", choices=get_args(BootstrapInterval), help="(percentile)")
-    add_length(parser, "classifier")
-    add_shared(parser, "--no-progress", "--seed", "--csv", "--force")
+    add_length(parser, "classifiers")
+    option(
+        "--forward",
+        type=whole_numbers,
+        metavar="N,N",
+        help="with --table annotators: what the naive estimate would be with so many, by EM + "
+        "spline",
+    )
 
 
 def run(arguments: Namespace) -> int:
+    only_for = dict.fromkeys(("methods", "bootstrap", "interval", "top"), ("accuracies",))
+    refuse_foreign(arguments, {**only_for, "forward": ("annotators",)})
     keep_compiled()
+    make = {
+        "accuracies": _estimate,
+        "annotators": _vary_annotators,
+        "components": _vary_components,
+    }[arguments.table]
+    study = bayesrep.read_study(arguments.study)
+    return emit_table(arguments, *make(arguments, study), study.left_out)
+
+
+def _estimate(arguments: Namespace, study: bayesrep.Study) -> tuple[Any, str, dict[str, Any]]:
+    """Every method's estimates, side by side."""
     from bayesrep.estimators import (
         METHODS,
         analyse,
@@ -40,19 +71,58 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.conclusion import estimate_sentence
     from bayesrep.report.estimates_text import gaps_text, side_by_side
 
-    new_table(arguments)
-    top = length(arguments)
-    study = bayesrep.read_study(arguments.study)
     options: dict[str, Any] = {"methods": METHODS, **given_options(arguments, bayesrep.estimate)}
-    analyses = analyse(study, progress=not arguments.no_progress, **options)
+    analyses = analyse(study, progress=not arguments.quiet, **options)
     table, gaps = classifier_table(analyses), gap_table(analyses)
     parts = gaps_text(gaps, clear=measured_drop(study).is_above_zero)
     matching = "".join(f"{sentence}\n" for sentence in matching_sentences(analyses))
     words = words_of(study)
     text = (
         f"Accuracy at the reference's selection frequencies, in percent:\n\n"
-        f"{side_by_side(table, top, words)}\n\nMean over {words.classifiers} and "
+        f"{side_by_side(table, arguments.top, words)}\n\nMean over {words.classifiers} and "
         f"line:\n\n{parts}\n{matching}{estimate_sentence(study, gaps)}"
     )
-    facts = {"gaps": gaps.to_dicts(), "matching": matching_facts(analyses)}
-    return emit_table(arguments, table, text, facts, study.left_out)
+    return table, text, {"gaps": gaps.to_dicts(), "matching": matching_facts(analyses)}
+
+
+def _vary_annotators(
+    arguments: Namespace, study: bayesrep.Study
+) -> tuple[Any, str, dict[str, Any]]:
+    """Naive and jackknife estimates for every number of annotators."""
+    from bayesrep.estimators import analyse, matching_facts, matching_sentences
+    from bayesrep.estimators.annotators import compare_annotators, extrapolate, linearity
+    from bayesrep.report.conclusion import annotators_sentence
+    from bayesrep.report.estimates_text import annotators_table, forward_table
+
+    table = compare_annotators(study)
+    line = linearity(table)
+    methods = ("naive",) if table["annotators"].max() == 1 else ("naive", "jackknife")
+    analyses = analyse(study, methods, **given_options(arguments, analyse))
+    facts: dict[str, Any] = {
+        "linearity": asdict(line) if line else None,
+        "matching": matching_facts(analyses),
+    }
+    matching = "".join(f"{sentence}\n" for sentence in matching_sentences(analyses))
+    words = words_of(study)
+    answer = annotators_sentence(table, line, analyses[-1].gap_error, analyses[-1].match, words)
+    text = f"{annotators_table(table, line, words)}\n\n{matching}{answer}"
+    if arguments.forward:
+        curve = extrapolate(study, arguments.forward, **given_options(arguments, extrapolate))
+        text, facts["forward"] = f"{text}\n\n{forward_table(curve, words)}", curve.to_dicts()
+    return table, text, facts
+
+
+def _vary_components(
+    arguments: Namespace, study: bayesrep.Study
+) -> tuple[Any, str, dict[str, Any]]:
+    """Mixtures of the selection frequency by their number of components."""
+    from bayesrep.estimators.components import compare_components
+    from bayesrep.report.conclusion import components_sentence
+    from bayesrep.report.estimates_text import components_table
+
+    options = given_options(arguments, compare_components)
+    with warnings.catch_warnings():  # what they say of em-spline is not asked; the table shows it
+        warnings.simplefilter("ignore", EstimateWarning)
+        table = compare_components(study, progress=not arguments.quiet, **options)
+    text = f"{components_table(table)}\n\n{components_sentence(table, words_of(study))}"
+    return table, text, {}

@@ -28,7 +28,6 @@ def add(parser: ArgumentParser) -> None:
     text = "show this one, where a figure shows a few; may be given several times"
     option("--classifier", action="append", metavar="NAME", help=text)
     add_files(parser)
-    add_shared(parser, "--no-progress", "--seed", "--force")
 
 
 def add_files(parser: ArgumentParser) -> None:
@@ -56,7 +55,7 @@ def run(arguments: Namespace) -> int:
         arguments.name,
         figure,
         requested={"bootstrap": arguments.bootstrap, "classifiers": arguments.classifier},
-        defaults={"seed": arguments.seed, "progress": not arguments.no_progress},
+        defaults={"seed": arguments.seed, "progress": not arguments.quiet},
     )
     new_file(check_format(arguments.out), arguments)
     entry = next(each for each in FIGURE_ENTRIES if each.name == arguments.name)

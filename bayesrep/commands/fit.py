@@ -78,7 +78,6 @@ def add(parser: ArgumentParser) -> None:
     option("--checkpoint", type=Path, metavar="DIR", help="keep draws here; go on after a break")
     for name, default in (("chains", "4"), ("warmup", "250"), ("draws", "3,000 in all")):
         option(f"--{name}", type=int, help=f"({default})")
-    add_shared(parser, "--no-progress", "--seed", "--force")
 
 
 def run(arguments: Namespace) -> int:
@@ -94,7 +93,7 @@ def run(arguments: Namespace) -> int:
     before = watch.seconds()
     tree = inspect.unwrap(fit)(  # what is only written needs no ArviZ
         study,
-        progress=not arguments.no_progress,
+        progress=not arguments.quiet,
         **given_options(arguments, fit),
         **dict(arguments.set),
     )

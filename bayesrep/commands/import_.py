@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from bayesrep import process
 from bayesrep.choices import Key
-from bayesrep.commands.options import SHARED_ARGUMENTS, add_shared, by_name, names
+from bayesrep.commands.options import SHARED_ARGUMENTS, by_name, names
 from bayesrep.commands.output import emit, new_folder
 from bayesrep.errors import OptionError, listing, plain_text
 from bayesrep.sources import READERS  # the parser asks for them
@@ -129,9 +129,6 @@ class SourceImport:
             if (self.source, name) == ("evals", "rename"):
                 details["help"] = LOG_RENAME_TEXT
             parser.add_argument(f"--{name}", **details)
-        add_shared(parser, "--no-progress", "--force")
-        if "seed" in signature(READERS[self.source].read).parameters:
-            add_shared(parser, "--seed")
 
     def run(self, arguments: Namespace) -> int:
         """Import the files, or list what logs hold."""
@@ -187,7 +184,7 @@ def _import(source: str, arguments: Namespace, options: Mapping[str, Any]) -> in
         keep_workers=given.get("keep_workers", False),
         selections=_selections(given.get("selection") or ()),
         people=given.get("people"),
-        progress=not arguments.no_progress,
+        progress=not arguments.quiet,
         **options,
     )
     lines, fingerprint = _describe_imported(imported, out)
@@ -249,7 +246,7 @@ def _print_survey(
 
     if foreign := [name for name in options if name not in signature(survey).parameters]:
         raise OptionError("option-needs-out", option=foreign[0])
-    table, groups = survey(arguments.files, progress=not arguments.no_progress, **options)
+    table, groups = survey(arguments.files, progress=not arguments.quiet, **options)
 
     def joined_names(name: str) -> Callable[[Mapping[str, Any]], str]:
         return lambda row: ", ".join(row[name]) or "-"

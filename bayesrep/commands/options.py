@@ -4,8 +4,14 @@ import csv
 import inspect
 import os
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Generator
+from argparse import (
+    Action,
+    ArgumentParser,
+    ArgumentTypeError,
+    Namespace,
+    RawDescriptionHelpFormatter,
+)
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +22,7 @@ import bayesrep
 from bayesrep import bounds
 from bayesrep.atomic import LEAST_COMPILATION, programs_cache
 from bayesrep.choices import AccuracyInterval, Role
-from bayesrep.commands.output import new_table, say
+from bayesrep.commands.output import say
 from bayesrep.errors import OptionError, StudyError, reason
 
 TABLE_OPTIONS = ("reference", "replication", "candidates", "further", "rename", "people")
@@ -92,6 +98,36 @@ def names(text: str) -> list[str]:
     return [name for line in lines if (name := line.split("#")[0].strip())]
 
 
+TEXT_FORMATS = ("text", "markdown")
+GLOBAL_OPTIONS: dict[str, dict[str, Any]] = {
+    "--json": {"action": "store_true", "help": "print one JSON object, nothing else"},
+    "--format": {"default": "text", "help": "of what is printed (text)"},
+    "--quiet": {"action": "store_true", "help": "no progress on standard error"},
+    "--seed": {"type": seed, "metavar": "N", "help": "of everything random (0)"},
+    "--force": {"action": "store_true", "help": "replace what is there, or make it anew"},
+}
+"""Options of every command, which mean nothing to one that has nothing of theirs to do."""
+
+
+def add_global_options(parser: ArgumentParser, *, has_table: bool) -> None:
+    """Add the options of every command; only a table can be printed as CSV."""
+    group = parser.add_argument_group("global options")
+    choices = {"choices": (*TEXT_FORMATS, "csv") if has_table else TEXT_FORMATS}
+    for name, details in GLOBAL_OPTIONS.items():
+        group.add_argument(name, **details, **(choices if name == "--format" else {}))
+
+
+class HelpFormatter(RawDescriptionHelpFormatter):
+    """A help whose first lines leave out the options of every command."""
+
+    def add_usage(
+        self, usage: str | None, actions: Iterable[Action], *rest: Any, **more: Any
+    ) -> None:
+        """Write the usage of a command's own arguments."""
+        own = [each for each in actions if f"--{each.dest}" not in GLOBAL_OPTIONS]
+        super().add_usage(usage, own, *rest, **more)
+
+
 SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
     "study": {"type": Path, "metavar": "STUDY", "help": "folder of a study"},
     "--datasets": {
@@ -100,11 +136,7 @@ SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
         "help": "roles or names (reference,replication)",
     },
     "posterior": {"type": Path, "metavar": "posterior.nc", "help": "of `fit`"},
-    "--no-progress": {"action": "store_true", "help": "no bar on standard error"},
     "--ray": {"metavar": "ADDRESS", "help": "a Ray cluster in their place: local, auto, HOST:PORT"},
-    "--seed": {"type": seed, "help": "seed of everything random (0)"},
-    "--csv": {"type": Path, "metavar": "FILE", "help": "write the table here too"},
-    "--force": {"action": "store_true", "help": "replace what is at the output path"},
     "--allow-unconverged": {"action": "store_true", "help": "show a fit that failed its checks"},
     "--people": {
         "type": lambda text: int(text) if text.isdecimal() else text,
@@ -185,25 +217,31 @@ def named_path(text: str) -> tuple[str, Path]:
     return normalize_name(name), Path(path)
 
 
-def add_length(parser: ArgumentParser, noun: str) -> None:
-    """Add how much of a long table is printed; `--csv` and `--json` have all of it."""
-    parser.add_argument("--all", action="store_true", help=f"print every {noun}")
-    parser.add_argument("--top", type=int, metavar="N", help=f"print so many {noun}s (10)")
+def add_length(parser: ArgumentParser, nouns: str) -> None:
+    """Add how much of a long table is printed; `--format csv` and `--json` have all of it."""
+    text = f"print so many {nouns} (10)"
+    parser.add_argument("--top", type=_number_or_all, metavar="N|all", help=text)
 
 
-def length(arguments: Namespace) -> int | None:
-    """Return the number of rows to print; None where the table decides."""
-    if arguments.top is not None and arguments.top < 1:
-        raise OptionError("top-rows-below-one", top=arguments.top)
-    return sys.maxsize if arguments.all else arguments.top
+def _number_or_all(text: str) -> int:
+    if text == "all":
+        return sys.maxsize
+    if not text.isdecimal() or not int(text):
+        raise ArgumentTypeError(f"{text!r} is neither all nor a whole number above 0")
+    return int(text)
+
+
+def add_table(parser: ArgumentParser, *tables: str) -> None:
+    """Add the choice of a table; the first is printed unless another is asked for."""
+    text = f"what to show ({tables[0]})"
+    parser.add_argument("--table", choices=tables, default=tables[0], help=text)
 
 
 def add_protocol(parser: ArgumentParser, *tables: str) -> None:
     """Add what all protocols take; the first of the tables is shown unless another is asked for."""
     add_shared(parser, "study")
-    text = f"what to show ({tables[0]})"
-    parser.add_argument("--table", choices=tables, default=tables[0], help=text)
-    add_shared(parser, "--interval", "--seed", "--csv", "--force")
+    add_table(parser, *tables)
+    add_shared(parser, "--interval")
 
 
 def add_datasets(parser: ArgumentParser) -> None:
@@ -225,8 +263,7 @@ def given_options(arguments: Namespace, function: Callable[..., Any]) -> dict[st
 
 
 def read_fitted(arguments: Namespace) -> "tuple[bayesrep.Study, Any]":
-    """The study and the posterior of a command, once its table can be written."""
-    new_table(arguments)
+    """The study and the posterior of a command."""
     _ = bayesrep.read_study  # imports it
     with import_in_thread("h5py", "scipy.special"):
         study = bayesrep.read_study(arguments.study)

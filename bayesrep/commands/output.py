@@ -126,12 +126,6 @@ def write_batches(parts: Iterable[Any], path: Path) -> None:
         (table.sink_csv if path.suffix.lower() == ".csv" else table.sink_parquet)(partial)
 
 
-def new_table(arguments: Namespace) -> None:
-    """Refuse, before any work, a --csv that cannot be written."""
-    if arguments.csv:
-        new_file(arguments.csv, arguments)
-
-
 TYPED_SIGNS: Mapping[str, str] = {
     **{"−": "-", "–": "-", "±": "+/-", "×": "x", "≤": "<=", "≥": ">=", "…": "...", "→": "->"},
     **{"²": "^2", "³": "^3", "√": "sqrt ", "·": "*", "∝": "~"},
@@ -194,8 +188,8 @@ def say(message: str, program: str = "bayesrep") -> None:
 
 
 def write_as(form: str) -> None:
-    """Print what this command says as text or Markdown."""
-    if form != "text":
+    """Print what this command says as text, Markdown or CSV."""
+    if form == "markdown":
         from bayesrep.report.table_format import TEXT_FORMAT, WRITTEN_TABLES
 
         TEXT_FORMAT.set(form)
@@ -245,6 +239,8 @@ def emit(
 
     Either says which images are left out, and why.
     """
+    if not arguments.json and arguments.format == "csv":
+        raise OptionError("no-table-as-csv")
     if left_out:
         from bayesrep.report.study_text import left_out_lines
 
@@ -261,7 +257,7 @@ def _output_text(arguments: Namespace, text: str, facts: Mapping[str, Any]) -> s
         return as_json(arguments.command, facts)
     for path in (str(each) for each in vars(arguments).values() if isinstance(each, Path)):
         text = text.replace(path, plain_text(path))  # a line break in it is not an end of a line
-    if vars(arguments).get("format", "text") != "text":
+    if vars(arguments).get("format") == "markdown":
         from bayesrep.report.table_format import write_sentences
 
         text = write_sentences(text)
@@ -285,7 +281,22 @@ def emit_table(
     facts: Mapping[str, Any] | None = None,
     left_out: LeftOut | None = None,
 ) -> int:
-    """Write the table where --csv says, and print it as text, or as JSON with further facts."""
-    if arguments.csv:
-        write_csv(table, arguments.csv)
+    """Print the table as text, as CSV alone, or as JSON with further facts."""
+    if not arguments.json and arguments.format == "csv":
+        return _emit_csv(table, left_out)
     return emit(arguments, text, {"rows": table.to_dicts(), **(facts or {})}, left_out)
+
+
+def _emit_csv(table: Any, left_out: LeftOut | None) -> int:
+    """Print a table as CSV; which images are left out goes to standard error."""
+    if left_out:
+        from bayesrep.report.study_text import left_out_lines
+
+        for line in left_out_lines(left_out):
+            say(line)
+    text = table.write_csv()
+    if sys.stdout.isatty():  # where a name could steer the terminal
+        text = "\n".join(map(plain_text, text.split("\n")))
+    with _standard_output():
+        print(text, end="")
+    return DONE_STATUS

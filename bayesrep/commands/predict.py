@@ -12,7 +12,6 @@ from bayesrep.commands.output import (
     emit,
     emit_table,
     finding,
-    new_file,
     report_missing_arguments,
     say,
     write_csv,
@@ -53,15 +52,12 @@ def add(parser: ArgumentParser) -> None:
         "of class folders, ObjectNet's mappings; or all",
     )
     _add_computation(parser)
-    # What becomes of images without an answer and of earlier answers, and where a table goes.
+    # What becomes of images without an answer, and where a table goes.
     option(
         "--allow-failures",
         action="store_true",
         help="leave the study without images that cannot be decoded",
     )
-    option("--force", action="store_true", help="predict again from the start")
-    option("--no-progress", action="store_true", help="no progress on stderr")
-    option("--csv", type=Path, metavar="FILE", help="also write the table here")
     option(
         "--results",
         type=Path,
@@ -120,8 +116,6 @@ def run(arguments: Namespace) -> int:
         return _list_catalogs(arguments)
     if missing := _missing_arguments(arguments):
         return report_missing_arguments("predict", missing)
-    if arguments.csv:
-        new_file(arguments.csv, arguments)
     # What is said belongs to the answers, whatever the environment does with warnings.
     warnings.simplefilter("always", PredictionWarning)
     reports = _predict(arguments)
@@ -176,7 +170,7 @@ def _predict(arguments: Namespace) -> dict[str, Any]:
     """Run the predictions; return their reports by data set."""
     from bayesrep import vision
 
-    progress = not arguments.no_progress
+    progress = not arguments.quiet
     if arguments.from_logits is not None:
         options = given_options(arguments, vision.predict_from_logits)
         name, folder = arguments.from_logits

@@ -43,7 +43,6 @@ def add(parser: ArgumentParser) -> None:
         "--images", type=Path, metavar="FOLDER", help="pictures of the reference, some to be shown"
     )
     add_shared(parser, "--objects", "--counts", "--allow-unconverged")
-    add_shared(parser, "--no-progress", "--seed", "--force")
 
 
 def run(arguments: Namespace) -> int:
@@ -75,7 +74,7 @@ def run(arguments: Namespace) -> int:
 
         (answers,) = read_predictions(arguments.study, ("reference",))
         options["people"] = answers, read_people(answers, **given_options(arguments, read_people))
-    content = gather(study, progress=not arguments.no_progress, **options)
+    content = gather(study, progress=not arguments.quiet, **options)
     numbers = numbers_of(content)
     failed = [violated for each in conditions if (violated := each.finding(numbers))]
     write_page(content, arguments.out)

@@ -21,7 +21,6 @@ from bayesrep.choices import FEW_REPLICATES, find_strategy, list_methods
 from bayesrep.commands.options import (
     TABLE_OPTIONS,
     add_roles,
-    add_shared,
     given_options,
     import_in_thread,
     keep_compiled,
@@ -89,8 +88,6 @@ def add(parser: ArgumentParser) -> None:
     option(
         "--bootstrap", type=int, metavar="B", help=f"replicates for intervals ({FEW_REPLICATES})"
     )
-    add_shared(parser, "--no-progress", "--seed")
-    option("--force", action="store_true", help="make everything anew, in place of what is there")
 
 
 def run(arguments: Namespace) -> int:
@@ -102,7 +99,7 @@ def run(arguments: Namespace) -> int:
         say(f"{state}nothing was made again")
         return _print_answer(arguments, record)
     keep_compiled()
-    work = _Work(arguments, record, watch=not arguments.no_progress)
+    work = _Work(arguments, record, watch=not arguments.quiet)
     try:
         with warnings.catch_warnings():  # of estimates: the report says in its own words
             warnings.simplefilter("ignore", EstimateWarning)
@@ -463,7 +460,7 @@ def _print_answer(arguments: Namespace, record: Mapping[str, Any]) -> int:
     )
     # After a failed fit the useful next command is the diagnosis, not a table.
     following = (
-        process.command("pairs", study, posterior)
+        process.command("summarize", study, posterior, "--table", "pairs")
         if answer["converged"]
         else process.command("diagnose", posterior, "--study", study)
     )

@@ -6,7 +6,7 @@ from typing import get_args
 
 import bayesrep
 from bayesrep.choices import Process
-from bayesrep.commands.options import add_shared, ends, given_options
+from bayesrep.commands.options import ends, given_options
 from bayesrep.commands.output import emit, new_folder
 
 EXAMPLE = "world --classifiers 10 --images 2000"
@@ -31,7 +31,6 @@ def add(parser: ArgumentParser) -> None:
     )
     option("--scenario", metavar="NAME", help="how the world departs from the plain one")
     option("--dependence", type=float, metavar="RHO", help="of answers about an image (0)")
-    add_shared(parser, "--seed", "--force")
 
 
 def _annotators(text: str) -> int | tuple[int, int]:

@@ -1,11 +1,19 @@
-"""`bayesrep summarize`: adjusted accuracies with credible intervals, and the answer in words."""
+"""`bayesrep summarize`: what a fit says of accuracies, ranks, pairs and images."""
 
 from argparse import ArgumentParser, Namespace
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import bayesrep
-from bayesrep.commands.options import add_length, add_shared, length, read_fitted
+from bayesrep.commands.options import (
+    add_length,
+    add_shared,
+    add_table,
+    given_options,
+    names,
+    read_fitted,
+    refuse_foreign,
+)
 from bayesrep.commands.output import emit_table
 from bayesrep.errors import plain_text
 from bayesrep.studies.representation import number
@@ -16,7 +24,7 @@ if TYPE_CHECKING:
 
     from bayesrep.posterior.fitted import Fitted
 
-EXAMPLE = "my-study posterior.nc --csv adjusted.csv"
+EXAMPLE = "my-study posterior.nc --format csv > adjusted.csv"
 
 ENOUGH_ANNOTATORS = 10
 """Annotators of an image below which the prior is named."""
@@ -24,15 +32,77 @@ ENOUGH_ANNOTATORS = 10
 
 def add(parser: ArgumentParser) -> None:
     add_shared(parser, "study", "posterior")
-    add_length(parser, "classifier")
-    parser.add_argument(
-        "--notes", action="store_true", help="what each assumption would do were it wrong"
-    )
-    add_shared(parser, "--csv", "--force")
+    add_table(parser, "accuracies", "ranks", "pairs", "images")
+    option = parser.add_argument
+    option("--between", type=names, metavar="A,B,...", help="all pairs of these classifiers alone")
+    text = "what each assumption would do were it wrong"
+    option("--notes", action="store_const", const=True, help=text)
+    add_length(parser, "rows")
     add_shared(parser, "--allow-unconverged")
 
 
 def run(arguments: Namespace) -> int:
+    ordered = ("accuracies", "ranks", "pairs")
+    only_for = {"between": ("pairs",), "notes": ("accuracies",), "top": ordered}
+    refuse_foreign(arguments, only_for)
+    make = {
+        "accuracies": _summarize,
+        "ranks": _rank,
+        "pairs": _compare,
+        "images": _describe_images,
+    }[arguments.table]
+    study, posterior = read_fitted(arguments)
+    return emit_table(arguments, *make(arguments, study, posterior), left_out=study.left_out)
+
+
+def _rank(
+    arguments: Namespace, study: bayesrep.Study, posterior: Any
+) -> "tuple[pl.DataFrame, str]":
+    """Classifiers by adjusted accuracy."""
+    from bayesrep.report.conclusion import ranks_sentence
+    from bayesrep.report.estimates_text import ranks_table
+
+    options = given_options(arguments, bayesrep.rank_classifiers)
+    table, words = bayesrep.rank_classifiers(study, posterior, **options), words_of(study)
+    text = ranks_table(table, arguments.top, words)
+    return table, f"{text}\n\n{ranks_sentence(table, words)}" if len(table) > 1 else text
+
+
+def _compare(
+    arguments: Namespace, study: bayesrep.Study, posterior: Any
+) -> "tuple[pl.DataFrame, str]":
+    """Which of two classifiers is better once selection is removed, for every two."""
+    from bayesrep.report.conclusion import pairs_sentence
+    from bayesrep.report.estimates_text import pairs_table
+    from bayesrep.report.select_pairs import pairs_between
+
+    options = given_options(arguments, bayesrep.compare_classifiers)
+    table, words = bayesrep.compare_classifiers(study, posterior, **options), words_of(study)
+    top = arguments.top
+    if arguments.between:
+        table = pairs_between(table, arguments.between, study.classifiers)
+        top = len(table) if top is None else top
+    text = pairs_table(table, study.classifiers, top, words)
+    several = len(study.classifiers) > 1
+    return table, f"{text}\n\n{pairs_sentence(table, words)}" if several else text
+
+
+def _describe_images(
+    arguments: Namespace, study: bayesrep.Study, posterior: Any
+) -> "tuple[pl.DataFrame, str]":
+    """How hard every image of the replication is, for people and classifiers."""
+    from bayesrep.posterior.fitted import Fitted
+    from bayesrep.report.estimates_text import images_table
+
+    table = bayesrep.describe_images(study, posterior)
+    Fitted(study, posterior).require_convergence(allow_unconverged=arguments.allow_unconverged)
+    return table, images_table(table, words_of(study))
+
+
+def _summarize(
+    arguments: Namespace, study: bayesrep.Study, posterior: Any
+) -> "tuple[pl.DataFrame, str, dict[str, Any]]":
+    """Adjusted accuracies with credible intervals, and the answer in words."""
     from bayesrep.checks.assumptions import correction_notes, list_assumptions
     from bayesrep.checks.classes import judge_classes
     from bayesrep.checks.dependence import dependence_table
@@ -41,8 +111,6 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.estimates_text import estimates_table, gaps_text, populations_text
     from bayesrep.summary import tables
 
-    top = length(arguments)
-    study, posterior = read_fitted(arguments)
     words = words_of(study)
     fitted = Fitted(study, posterior)
     fitted = fitted.require_convergence(allow_unconverged=arguments.allow_unconverged)
@@ -55,7 +123,8 @@ def run(arguments: Namespace) -> int:
     dependence = dependence_table(posterior)
     notes = _judge_assumptions(study, fitted, dependence) if with_notes else []
     text = (
-        f"{estimates_table(table, top, words)}\n\nMean over {words.classifiers} and line:\n\n"
+        f"{estimates_table(table, arguments.top, words)}\n\n"
+        f"Mean over {words.classifiers} and line:\n\n"
         f"{gaps_text(gaps, clear=measured.is_above_zero)}\n"
         f"{answer}\n{populations_text(gaps, words)}\n"
         f"This assumes that {list_assumptions(posterior, fitted)}"
@@ -75,8 +144,7 @@ def run(arguments: Namespace) -> int:
             "prior; diagnose says how much that moves the answer."
         )
     levels = None if dependence is None else dependence.to_dicts()
-    facts = {"gaps": gaps.to_dicts(), "dependence": levels}
-    return emit_table(arguments, table, text, facts, study.left_out)
+    return table, text, {"gaps": gaps.to_dicts(), "dependence": levels}
 
 
 def _judge_assumptions(

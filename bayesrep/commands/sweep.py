@@ -37,11 +37,12 @@ def add(parser: ArgumentParser) -> None:
     add_shared(parser, "--ray")
     option("--table", type=Path, metavar="FOLDER", help="print what a sweep came to so far")
     option("--figure", type=Path, metavar="FOLDER", help="draw it (FOLDER/figure.png)")
-    add_shared(parser, "--no-progress", "--force")
 
 
 def run(arguments: Namespace) -> int:
     modes = [each for each in ("grid", "table", "figure") if getattr(arguments, each) is not None]
+    if arguments.seed is not None:
+        raise OptionError("sweep-seeds-in-grid")
     if len(modes) != 1 or (modes == ["grid"] and arguments.out is None):
         raise OptionError("sweep-takes-grid-or-folder")
     return {"grid": _make_runs, "table": _print_table, "figure": _draw_figure}[modes[0]](arguments)
@@ -73,7 +74,7 @@ def _make_runs(arguments: Namespace) -> int:
     missing = [each for each in runs if each.key not in done]
 
     def watch(jobs: int) -> scheduler.OnResult:
-        return _Watch(runs, done, jobs, show=not arguments.no_progress).take_run
+        return _Watch(runs, done, jobs, show=not arguments.quiet).take_run
 
     n_made = 0
     if missing and arguments.ray is not None:

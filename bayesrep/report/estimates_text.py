@@ -77,7 +77,7 @@ def remaining(n_shown: int, total: int, nouns: str) -> str:
     return (
         ""
         if n_shown >= total
-        else f"\n{n_shown} of {total:,} {nouns}; --all shows them, --csv writes them."
+        else f"\n{n_shown} of {total:,} {nouns}; --top all shows them, --format csv prints them."
     )
 
 

@@ -24,17 +24,3 @@ def frequencies_text(
             f"± {percent(mean, 2)} for their mean (95 %; the finite-sample term)"
         )
     return "\n".join(lines)
-
-
-def halves_text(halves: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
-    """Print how much estimates vary between random halves of the images."""
-    change = halves.filter(pl.col("repeat") > 0)["change"].to_numpy()
-    sizes = halves.row(1, named=True)
-    spread = percent(float(change.std(ddof=1)), 2) if len(change) > 1 else "-"
-    return (
-        f"With half of the {words.images} ({sizes['reference_images']:,} and "
-        f"{sizes['replication_images']:,}, {len(change)} times at random) the naive estimate's "
-        f"mean gap, {percent(halves['gap'][0], 2)} %, changes by "
-        f"{percent(float(change.mean()), 2)} points on average, "
-        f"{percent(float(abs(change).max()), 2)} at most (standard deviation {spread})."
-    )

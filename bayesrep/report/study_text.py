@@ -78,14 +78,21 @@ def left_out_lines(left_out: Mapping[str, Mapping[str, str]]) -> list[str]:
     ]
 
 
-def allowed_text(what: str, allowed: "Sequence[Allowed]") -> str:
-    """Print the result of `bayesrep doctor`: which analyses the data allow."""
-    lines = [f"This is {what}.", ""]
+def allowed_text(allowed: "Sequence[Allowed]") -> str:
+    """Print which analyses the data allow, and what is missing for others."""
+    from bayesrep.studies.capabilities import supports_adjustment
+
+    lines: list[str] = []
     for each in allowed:
         lines.append(f"{each.what}: {each.state}")
         lines.append(f"    {plain_text(each.because)}.")
         if each.missing:
             lines.append(f"    Missing: {plain_text(each.missing)}.")
+    if not supports_adjustment(allowed):
+        lines.append(
+            "These data do not tell a drop from one version to the other apart from a difference "
+            "between the versions."
+        )
     return "\n".join(lines)
 
 

@@ -307,7 +307,7 @@ def whole_processes(sizes: Sizes, method: str) -> dict[str, dict[str, float]]:
             command = [*program, "fit", str(study), "--out", str(posterior), "--method", method]
             begin = time.perf_counter()
             process = subprocess.run(
-                [*command, "--force", "--no-progress", "--json"],
+                [*command, "--force", "--quiet", "--json"],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,

@@ -19,6 +19,7 @@ from typing import Any
 import bayesrep
 from bayesrep.commands.figure import add_files
 from bayesrep.commands.options import (
+    GLOBAL_OPTIONS,
     add_datasets,
     add_shared,
     given_options,
@@ -26,7 +27,7 @@ from bayesrep.commands.options import (
     setting,
     whole_numbers,
 )
-from bayesrep.commands.output import new_file, new_folder, new_table
+from bayesrep.commands.output import new_file, new_folder
 from bayesrep.errors import BayesrepError, OptionError, reason
 from bayesrep.numerics.noisy_matching import BetaMixture
 from experiments.papers.catalogue import PAPER_TITLES
@@ -77,8 +78,13 @@ def _add_study(parser: ArgumentParser) -> None:
 
 def _add_paper(parser: ArgumentParser) -> None:
     _add_study(parser)
-    add_shared(parser, "--no-progress", "--seed", "--force")
+    _add_global(parser, "--quiet", "--seed", "--force")
     parser.add_argument("--out", type=Path, required=True, metavar="PATH", help="a folder or file")
+
+
+def _add_global(parser: ArgumentParser, *names: str) -> None:
+    for name in names:
+        parser.add_argument(name, **GLOBAL_OPTIONS[name])
 
 
 def _add_figure(parser: ArgumentParser) -> None:
@@ -142,7 +148,7 @@ def _write_paper(given: Namespace) -> str:
         _find_parts(given),
         given.out,
         options={name: value for name, value in options.items() if value is not None},
-        progress=not given.no_progress,
+        progress=not given.quiet,
     )
     lines = [f"{f['number']:>5}  {f['file'] or 'not drawn: ' + f['why_not']}" for f in figures]
     count = sum(bool(each["file"]) for each in figures)
@@ -169,7 +175,7 @@ def _draw_figure(given: Namespace) -> str:
             "classifiers": given.classifier,
             "classes": getattr(given, "class"),
         },
-        defaults={"seed": given.seed, "progress": not given.no_progress},
+        defaults={"seed": given.seed, "progress": not given.quiet},
     )
     options |= chosen_settings(entry.name, dict(given.set))
     new_file(check_format(given.out), given)
@@ -202,7 +208,8 @@ def _add_lab(parser: ArgumentParser) -> None:
     text = "of the answers, given without looking (0.0)"
     option("--careless", type=float, metavar="SHARE", help=text)
     option("--out", type=Path, metavar="FILE", help="a page with sliders, which ends in .html")
-    add_shared(parser, "--seed", "--csv", "--force")
+    option("--csv", type=Path, metavar="FILE", help="write the table here, too")
+    _add_global(parser, "--seed", "--force")
 
 
 def _explore(given: Namespace) -> str:
@@ -211,7 +218,8 @@ def _explore(given: Namespace) -> str:
     from experiments.papers.lab import explore, lab_text
     from experiments.papers.lab_page import write_lab
 
-    new_table(given)
+    if given.csv is not None:
+        new_file(given.csv, given)
     if given.out is not None:
         if given.out.suffix.lower() != ".html":
             raise OptionError("out-not-html", out=given.out)

@@ -1,7 +1,8 @@
 """Figure 14: EM + spline with more or fewer components in the mixtures.
 
 The mixtures have K = 1..6 components, 3 K - 1 parameters each; the bootstrap over images has the
-same replicates for every K. `bayesrep models mixtures` sets the mixtures' likelihoods side by side.
+same replicates for every K. `bayesrep estimate --table components` sets the mixtures' likelihoods
+side by side.
 """
 
 from collections.abc import Sequence

@@ -62,7 +62,7 @@ def imagenet(tmp_path_factory):
     """The published answers of 45 classifiers."""
     out = tmp_path_factory.mktemp("imagenet") / "study"
     data = PUBLISHED.parent / "imagenetv2" / "data"
-    assert main(["import", "imagenetv2", str(data), "--out", str(out), "--no-progress"]) == 0
+    assert main(["import", "imagenetv2", str(data), "--out", str(out), "--quiet"]) == 0
     return out
 
 

@@ -31,7 +31,7 @@ def run_apart(*words):  # matplotlib's settings are those of a process
     return done.returncode, done.stdout, done.stderr
 
 out = sys.argv[1]
-fit = run("fit", "study", "--method", "laplace", "--out", out + "/fit.nc", "--no-progress")
+fit = run("fit", "study", "--method", "laplace", "--out", out + "/fit.nc", "--quiet")
 results = {{
     "check": run("check", "study"),
     "estimate": run("estimate", "study", "--methods", "naive,em-spline", "--json"),
@@ -39,7 +39,7 @@ results = {{
     "figure": run_apart("figure", "robustness", "study", "--out", out + "/figure.png"),
     "predict": run("predict", "--images", "v1=images", "--study", out + "/made",
                    "--weights", "weights", "--classifiers", "test_resnet", "--device", "cpu",
-                   "--no-progress", "--json"),
+                   "--quiet", "--json"),
 }}
 with open(out + "/results.json", "w") as file:
     json.dump(results, file)

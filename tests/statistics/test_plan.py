@@ -76,7 +76,7 @@ def test_a_plan_from_a_tiny_pilot(tmp_path, capsys):
         "--cost-image",
         "0.1",
     ]
-    words += ["--answers", "5", "--studies", "2", "--jobs", "1", "--no-progress"]
+    words += ["--answers", "5", "--studies", "2", "--jobs", "1", "--quiet"]
     status = main([*words, "--width", "8", "--json"])
     said = capsys.readouterr()
     assert status == 0, said.err
@@ -91,7 +91,7 @@ def test_a_batch_from_a_pilot(pilot, tmp_path, capsys):
     pilot.study.write(folder)
     bayesrep.write_posterior(pilot.posterior, posterior)
     words = ["collect", "plan", "--pilot", str(folder), "--posterior", str(posterior)]
-    words += ["--cost-answer", "0.03", "--cost-image", "0.1", "--jobs", "1", "--no-progress"]
+    words += ["--cost-answer", "0.03", "--cost-image", "0.1", "--jobs", "1", "--quiet"]
     assert main([*words, "--width", "50", "--batch", "50"]) == 0
     assert capsys.readouterr().out.startswith("Stop: the interval is")
     assert main([*words, "--width", "2", "--batch", "600", "--studies", "2", "--json"]) == 0

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bayesrep.commands.options import add_shared, names, seed
+from bayesrep.commands.options import names
 from bayesrep.commands.output import emit, new_file, write_csv
 from bayesrep.errors import OptionError
 
@@ -28,8 +28,6 @@ def add(parser: ArgumentParser) -> None:
     )
     option("--seconds", type=float, default=0.0, help="least time of a task (rule time)")
     option("--answers", type=int, help="of every image (rule equal); the fewest that any has")
-    option("--seed", type=seed, default=0, help="of the answers that are kept (rule equal)")
-    add_shared(parser, "--force")
 
 
 def run(arguments: Namespace) -> int:
@@ -43,7 +41,7 @@ def run(arguments: Namespace) -> int:
         raise OptionError("task-seconds-below-zero", seconds=arguments.seconds)
     new_file(arguments.out, arguments)
     answers = read_answers(arguments.table)
-    inputs = RuleInputs(arguments.seconds, arguments.answers, arguments.seed)
+    inputs = RuleInputs(arguments.seconds, arguments.answers, arguments.seed or 0)
     cleaned = clean_answers(answers, arguments.rules, inputs)
     write_csv(cleaned.kept, arguments.out)
     facts = {"rows": cleaned.dropped.to_dicts(), "effect": cleaned.effect.to_dicts()}

@@ -3,7 +3,6 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bayesrep.commands.options import add_shared
 from bayesrep.commands.output import emit, new_table_file, write_table
 
 EXAMPLE = "answers.parquet --out counts.csv"
@@ -19,7 +18,6 @@ def add(parser: ArgumentParser) -> None:
         help="a table, a row an answer: dataset, image, worker, selected",
     )
     option("--out", type=Path, required=True, metavar="counts.csv", help="CSV or Parquet")
-    add_shared(parser, "--force")
 
 
 def run(arguments: Namespace) -> int:

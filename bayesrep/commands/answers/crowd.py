@@ -21,7 +21,6 @@ def add(parser: ArgumentParser) -> None:
         action="store_true",
         help="what crowd-kit's Dawid-Skene, MACE and GLAD say of the same answers (extra [crowd])",
     )
-    add_shared(parser, "--seed", "--force")
 
 
 def run(arguments: Namespace) -> int:

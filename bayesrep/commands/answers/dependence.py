@@ -5,8 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import bayesrep
-from bayesrep.commands.options import add_shared
-from bayesrep.commands.output import emit_table, new_table
+from bayesrep.commands.output import emit_table
 
 EXAMPLE = "answers.csv --context grid"
 
@@ -24,7 +23,6 @@ def add(parser: ArgumentParser) -> None:
         metavar="COLUMN",
         help="what annotators of an image shared: a grid, a task, a session (grid)",
     )
-    add_shared(parser, "--csv", "--force")
 
 
 def run(arguments: Namespace) -> int:
@@ -35,7 +33,6 @@ def run(arguments: Namespace) -> int:
     from bayesrep.files.values import flags, texts
     from bayesrep.report.table_format import rows_table
 
-    new_table(arguments)
     context = arguments.context
     names = ("image", context)
     if context in ("dataset", "image", "selected"):

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bayesrep.commands.options import add_shared, named_path, names, seed
+from bayesrep.commands.options import named_path, names
 from bayesrep.commands.output import emit, new_table_file, write_table
 
 EXAMPLE = "label-studio v1=export.json --yes fits --out answers.csv"
@@ -34,9 +34,7 @@ def add(parser: ArgumentParser) -> None:
     for word in ("yes", "no", "maybe"):
         option(f"--{word}", type=names, default=[], metavar="WORD,WORD", help=f"that mean {word}")
     option("--maybe-is", choices=MAYBE_RULES, help="what the words of --maybe count as")
-    option("--seed", type=seed, default=0, help="of a half of the maybes")
     option("--keep-workers", action="store_true", help="keep workers' names, instead of codes")
-    add_shared(parser, "--force")
 
 
 def run(arguments: Namespace) -> int:
@@ -72,7 +70,7 @@ def run(arguments: Namespace) -> int:
 
     def decide(table: pl.DataFrame) -> pl.DataFrame:
         words = {name: getattr(arguments, name) for name in ("yes", "no", "maybe")}
-        rule, seed = arguments.maybe_is, arguments.seed
+        rule, seed = arguments.maybe_is, arguments.seed or 0
         return raw_answers.decide(table, **words, maybe_is=rule, seed=seed)
 
     decided = decide(answers)

@@ -7,7 +7,7 @@ from typing import Any
 
 import bayesrep
 from bayesrep.commands.options import add_shared, read_fitted
-from bayesrep.commands.output import emit_table, new_table
+from bayesrep.commands.output import emit_table
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.studies.vocabulary import IMAGE_WORDS, named_words, words_of
 
@@ -31,7 +31,7 @@ def add(parser: ArgumentParser) -> None:
     )
     option("--selection", metavar="RULE", help="of a table: what its counts kept")
     option("--answers", type=int, metavar="N", help="of a table: the share among N new answers")
-    add_shared(parser, "--seed", "--csv", "--force", "--allow-unconverged")
+    add_shared(parser, "--allow-unconverged")
 
 
 def run(arguments: Namespace) -> int:
@@ -40,7 +40,6 @@ def run(arguments: Namespace) -> int:
 
     seed = arguments.seed or 0
     if arguments.posterior is None:
-        new_table(arguments)
         table = _remeasure_each(arguments, seed)
         folder = arguments.study.is_dir()
         words = named_words(StudyFolder(arguments.study).provenance) if folder else IMAGE_WORDS

@@ -15,7 +15,6 @@ def add(parser: ArgumentParser) -> None:
     option("--classifiers", type=names, metavar="NAME,NAME", help="whose answers count (all)")
     option("--top", type=int, help="how many of each classifier's answers count (5)")
     option("--out", type=Path, required=True, metavar="TABLE", help="CSV or Parquet")
-    add_shared(parser, "--force")
 
 
 def run(arguments: Namespace) -> int:

@@ -8,7 +8,7 @@ from bayesrep.commands.collect.questions import (
     gather_questions,
     read_descriptions,
 )
-from bayesrep.commands.options import add_shared, given_options, seed
+from bayesrep.commands.options import given_options
 from bayesrep.commands.output import emit, new_folder
 from bayesrep.errors import OptionError
 
@@ -20,9 +20,7 @@ def add(parser: ArgumentParser) -> None:
     option("table", type=Path, help="dataset, image, label, own, as `collect labels` writes them")
     add_pictures(parser)
     option("--answers", type=int, default=9, help="of every image (9)")
-    option("--seed", type=seed, help="of the order (0)")
     option("--out", type=Path, required=True, metavar="FOLDER", help="of the collection")
-    add_shared(parser, "--force")
 
 
 def run(arguments: Namespace) -> int:

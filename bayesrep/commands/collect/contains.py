@@ -9,7 +9,7 @@ from bayesrep.commands.collect.questions import (
     gather_questions,
     read_descriptions,
 )
-from bayesrep.commands.options import add_shared, given_options, seed
+from bayesrep.commands.options import given_options
 from bayesrep.commands.output import emit, new_folder
 
 EXAMPLE = "candidates.csv --images v1=val --out tasks"
@@ -36,9 +36,7 @@ def add(parser: ArgumentParser) -> None:
     option("--size", type=int, help="images of a grid, controls among them (48)")
     option("--positive", type=int, help="controls of a grid that show its label (5)")
     option("--negative", type=int, help="controls of a grid that show another (3)")
-    option("--seed", type=seed, help="of the shuffles (0)")
     option("--out", type=Path, required=True, metavar="FOLDER", help="of the collection")
-    add_shared(parser, "--force")
 
 
 def run(arguments: Namespace) -> int:

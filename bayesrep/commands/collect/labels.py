@@ -3,7 +3,6 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bayesrep.commands.options import add_shared
 from bayesrep.commands.output import emit, new_table_file, write_table
 from bayesrep.errors import OptionError
 
@@ -28,7 +27,6 @@ def add(parser: ArgumentParser) -> None:
         metavar="TABLE",
         help="labels of the images that go on to classify, CSV or Parquet",
     )
-    add_shared(parser, "--force")
 
 
 def run(arguments: Namespace) -> int:

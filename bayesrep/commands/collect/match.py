@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from bayesrep.choices import FEW_REPLICATES, Choosing
-from bayesrep.commands.options import add_shared, given_options, keep_compiled, whole_numbers
+from bayesrep.commands.options import given_options, keep_compiled, whole_numbers
 from bayesrep.commands.output import emit, new_table_file, write_table
 from bayesrep.errors import OptionError
 
@@ -36,9 +36,7 @@ def add(parser: ArgumentParser) -> None:
     option("--most", type=int, metavar="N", help="answers of a candidate (the reference's)")
     option("--components", type=int, help="of the mixtures of betas (2)")
     option("--replicates", type=int, help=f"of the bootstrap ({FEW_REPLICATES})")
-    add_shared(parser, "--seed")
     option("--out", type=Path, required=True, metavar="TABLE", help="the images, CSV or Parquet")
-    add_shared(parser, "--force")
 
 
 def run(arguments: Namespace) -> int:

@@ -4,7 +4,6 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from bayesrep.commands.options import add_shared
 from bayesrep.commands.output import emit, new_table_file, write_table
 from bayesrep.errors import OptionError
 
@@ -43,7 +42,6 @@ def add(parser: ArgumentParser) -> None:
         metavar="TABLE",
         help="a row an image and label, CSV or Parquet",
     )
-    add_shared(parser, "--force")
 
 
 def run(arguments: Namespace) -> int:

@@ -80,7 +80,6 @@ def add(parser: ArgumentParser) -> None:
     option("--jobs", type=int, metavar="N", help="processes (one a core)")
     add_shared(parser, "--ray")
     option("--keep", type=Path, metavar="FILE", help="what is done, so that a stopped run goes on")
-    add_shared(parser, "--seed", "--no-progress")
 
 
 def describe_kept(arguments: Namespace) -> str:
@@ -101,7 +100,7 @@ def run(arguments: Namespace) -> int:
         raise OptionError("leniency-out-of-range", leniency=arguments.leniency)
     common: dict[str, Any] = given_options(arguments, plan)
     common |= {"cluster": arguments.ray, "kept": arguments.keep}
-    common["progress"] = not arguments.no_progress
+    common["progress"] = not arguments.quiet
     named = {"images": arguments.most_images, "budget": arguments.budget}
     limits = Limits(**{name: value for name, value in named.items() if value is not None})
     common["width"] = None if arguments.width is None else arguments.width / 100
@@ -192,7 +191,7 @@ def _fit_pilot(study: Any, arguments: Namespace) -> Any:
     # `require_convergence` refuses such a fit afterwards, in one line.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return bayesrep.fit(study, seed=arguments.seed or 0, progress=not arguments.no_progress)
+        return bayesrep.fit(study, seed=arguments.seed or 0, progress=not arguments.quiet)
 
 
 def _recommend_purchase(

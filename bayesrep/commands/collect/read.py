@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bayesrep.commands.options import add_shared, names
+from bayesrep.commands.options import names
 from bayesrep.commands.output import emit, new_table_file, write_batches, write_table
 from bayesrep.errors import OptionError
 
@@ -36,7 +36,6 @@ def add(parser: ArgumentParser) -> None:
     option(
         "--out", type=Path, required=True, metavar="TABLE", help="of the answers, CSV or Parquet"
     )
-    add_shared(parser, "--force")
 
 
 def run(arguments: Namespace) -> int:

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from bayesrep.commands.options import add_shared, given_options, names, seed
+from bayesrep.commands.options import add_shared, given_options, names
 from bayesrep.commands.output import emit, new_table_file, write_table
 from bayesrep.errors import OptionError
 
@@ -32,7 +32,6 @@ def add(parser: ArgumentParser) -> None:
     )
     option("--humans", type=Path, metavar="FILE", help="people's answers, to be judged too")
     option("--reviewers", type=names, metavar="NAME,NAME", help="people who share the tasks")
-    option("--seed", type=seed, help="of who judges what (0)")
     option("--sets", type=Path, metavar="TABLE", help="write the right labels, as label sets")
     option(
         "--out",
@@ -41,7 +40,6 @@ def add(parser: ArgumentParser) -> None:
         metavar="TABLE",
         help="of the tasks, CSV or Parquet; fill in the column right",
     )
-    add_shared(parser, "--force")
 
 
 def run(arguments: Namespace) -> int:

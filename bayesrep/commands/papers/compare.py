@@ -15,7 +15,7 @@ from bayesrep.commands.options import (
     names,
     read_draws,
 )
-from bayesrep.commands.output import emit_table, new_table
+from bayesrep.commands.output import emit_table
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.studies.vocabulary import Words, named_words
 
@@ -66,13 +66,11 @@ def add(parser: ArgumentParser) -> None:
         help="with --table robustness: adjusted accuracies in the place of the replication's",
     )
     option("--between", type=names, metavar="A,B", help="the confusion of one less another's")
-    add_shared(parser, "--no-progress")
 
 
 def run(arguments: Namespace) -> int:
     from bayesrep.studies.study_folder import StudyFolder
 
-    new_table(arguments)
     table = _TABLES[arguments.table]
     _check_options(arguments, table)
     folder = StudyFolder(arguments.study)
@@ -296,7 +294,7 @@ def _matched(arguments: Namespace, words: Words) -> tuple[Any, ...]:
 
     roles = _two_names(arguments)
     both = read_predictions(arguments.study, roles, ranks=1, confidence=True)
-    found = match(*both, progress=not arguments.no_progress, **given_options(arguments, match))
+    found = match(*both, progress=not arguments.quiet, **given_options(arguments, match))
     if arguments.table == "matched":
         return found.accuracies, matched_table(found.accuracies, words)
     table = getattr(found, arguments.table)

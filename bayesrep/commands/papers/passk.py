@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import get_args
 
 from bayesrep.choices import PassTarget
-from bayesrep.commands.options import add_shared, given_options, names, whole_numbers
-from bayesrep.commands.output import emit_table, new_file, new_table
+from bayesrep.commands.options import given_options, names, whole_numbers
+from bayesrep.commands.output import emit_table, new_file
 
 EXAMPLE = "attempts.csv --k 1,10,100"
 
@@ -27,7 +27,6 @@ def add(parser: ArgumentParser) -> None:
     )
     option("--between", type=names, metavar="A,B", help="differences of these models; of two alone")
     option("--figure", type=Path, metavar="FILE", help="draw the curves: .pdf, .svg or .png")
-    add_shared(parser, "--seed", "--csv", "--force", "--no-progress")
 
 
 def run(arguments: Namespace) -> int:
@@ -36,12 +35,11 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.style import check_format, save_figure
     from bayesrep.studies.attempts import read_attempts
 
-    new_table(arguments)
     if arguments.figure:
         new_file(check_format(arguments.figure), arguments)
     attempts = read_attempts(arguments.path)
     options = given_options(arguments, pass_at_k)
-    result = pass_at_k(attempts, **options, progress=not arguments.no_progress)
+    result = pass_at_k(attempts, **options, progress=not arguments.quiet)
     alone = len(set(result.models["model"])) == 2 and not arguments.between
     differences = result.differences(arguments.between) if arguments.between or alone else None
     if arguments.figure:

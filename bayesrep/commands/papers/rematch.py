@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 import bayesrep
 from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.commands.options import add_shared, given_options
-from bayesrep.commands.output import emit, new_table, write_csv
+from bayesrep.commands.output import emit_table
 from bayesrep.errors import OptionError
 from bayesrep.studies.vocabulary import words_of
 
@@ -32,7 +32,6 @@ def add(parser: ArgumentParser) -> None:
         metavar="B",
         help=f"replicates for D.1's intervals ({PAPER_REPLICATES})",
     )
-    add_shared(parser, "--seed", "--csv", "--force")
 
 
 def run(arguments: Namespace) -> int:
@@ -41,18 +40,15 @@ def run(arguments: Namespace) -> int:
 
     if arguments.images is not None and arguments.per_class is not None:
         raise OptionError("images-and-per-class-given")
-    new_table(arguments)
     study = bayesrep.read_study(arguments.study)
     options = given_options(arguments, rematch)
     options["by_class"] = arguments.per_class is not None
     options["size"] = arguments.per_class if options["by_class"] else arguments.images
     rematched = rematch(study, **options)
-    if arguments.csv:
-        write_csv(rematched.by_answers, arguments.csv)
     source = rematched.by_source
     facts = {
-        "by_answers": rematched.by_answers.to_dicts(),
         "held_out": rematched.held_out.to_dicts(),
         "by_source": None if source is None else source.to_dicts(),
     }
-    return emit(arguments, rematch_text(rematched, words_of(study)), facts, study.left_out)
+    text = rematch_text(rematched, words_of(study))
+    return emit_table(arguments, rematched.by_answers, text, facts, study.left_out)

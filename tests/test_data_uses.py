@@ -3,16 +3,17 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 import zoo
-from refusals import check, refusal
+from refusals import refused
 
-from bayesrep import Study, WorkerAnswers
+from bayesrep import Study, StudyError, WorkerAnswers
 from bayesrep.cli import main
-from bayesrep.sources.doctor import examine_data
+from bayesrep.sources.data_uses import are_logs, judge_logs
 from bayesrep.studies.attempts import Attempts
 from bayesrep.studies.capabilities import (
     looks_cut,
@@ -132,26 +133,27 @@ def test_columns_and_sentences_are_in_the_words_of_the_study():
             assert not re.search(r"\b(item|model|judge)s?\b", said)
 
 
-def test_the_command_says_so_and_exits_by_it(tmp_path, monkeypatch, capsys):
+def test_the_command_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     a_study().write("sound")
-    assert main(["doctor", "sound", "--json"]) == 0
+    assert main(["check", "sound", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["supported"] is True
     a_study(low=3).write("cut")
-    assert main(["doctor", "cut"]) == 1
-    said = capsys.readouterr()
-    assert "look kept by these very counts" in said.out
-    assert said.err.count("\n") == 1
+    assert main(["check", "cut"]) == 0
+    said = capsys.readouterr().out
+    assert "look kept by these very counts" in said
+    assert "do not tell a drop" in said
     rows = {"item": ["a", "b"], "model": "m<b>", "solved": [1, 0], "attempts": 3}
     pl.DataFrame(rows).write_csv("attempts.csv")
-    assert main(["doctor", "attempts.csv"]) == 1
+    assert main(["check", "attempts.csv"]) == 0
     assert "pass@k: yes" in capsys.readouterr().out
 
 
-def test_a_study_without_its_manifest_is_no_logs(tmp_path):
+def test_a_study_without_its_manifest_is_no_logs(tmp_path, capsys):
     a_study().write(tmp_path / "lost")
     (tmp_path / "lost" / "study.json").unlink()
-    check(refusal(["doctor", str(tmp_path / "lost")]), "manifest-missing", {"where": "study.json"})
+    assert main(["check", str(tmp_path / "lost")]) == 1
+    assert "study.json" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -165,14 +167,15 @@ def test_a_study_without_its_manifest_is_no_logs(tmp_path):
 def test_what_is_nothing_known_is_one_line(make, rule, fact, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     make(tmp_path / "thing")
-    check(refusal(["doctor", "thing"]), rule, {fact: "thing"})
+    with refused(StudyError, rule, {fact: "thing"}):
+        judge_logs([Path("thing")])
 
 
 def test_scores_that_nobody_numbered_are_attempts_where_they_differ(tmp_path):
     for scores, state in (([1, 0, 1], "yes"), ([1, 1, 1], "no")):
         rows = {"item": ["a", "a", "b"], "model": "m", "score": scores, "task": "t"}
         pl.DataFrame(rows).write_csv(tmp_path / "scores.csv")
-        _, found = examine_data([tmp_path / "scores.csv"])
+        _, found = judge_logs([tmp_path / "scores.csv"])
         (passes,) = (
             each
             for each in found
@@ -182,12 +185,17 @@ def test_scores_that_nobody_numbered_are_attempts_where_they_differ(tmp_path):
         assert ("--repeats" in passes.missing) == (state == "yes")
 
 
-def test_tables_of_a_study_are_for_another_command(tmp_path):
-    (tmp_path / "c.csv").write_text("dataset,image,selected,shown\nv1,a,1,2\n")
-    (tmp_path / "p.csv").write_text("dataset,image,classifier,correct\nv1,a,m,1\n")
-    for names in (["c.csv"], ["p.csv", "c.csv"]):
-        found = refusal(["doctor", *(str(tmp_path / name) for name in names)])
-        check(found, "doctor-of-study-table", {"path": str(tmp_path / "c.csv"), "kind": "counts"})
+def test_logs_are_told_from_tables_of_a_study(tmp_path, capsys):
+    counts, answers = tmp_path / "c.csv", tmp_path / "p.csv"
+    counts.write_text("dataset,image,selected,shown\nv1,a,1,2\n")
+    answers.write_text("dataset,image,classifier,correct\nv1,a,m,1\n")
+    assert not are_logs([counts])
+    assert not are_logs([answers, counts])
+    assert not are_logs([tmp_path])  # tables, of which one is read by itself
+    lm_eval(tmp_path / "logs", "m", "old")
+    lm_eval(tmp_path / "logs", "m", "new")
+    assert main(["check", str(tmp_path / "logs")]) == 0
+    assert "raw comparison: yes" in capsys.readouterr().out
 
 
 def lm_eval(root, model, task, items=30, filters=("none",), score=lambda item: item % 2):
@@ -204,7 +212,7 @@ def lm_eval(root, model, task, items=30, filters=("none",), score=lambda item: i
 
 
 def of_logs(*paths):
-    what, found = examine_data(list(paths))
+    what, found = judge_logs(list(paths))
     return {each.what: each for each in found}
 
 

@@ -1,4 +1,4 @@
-"""Diagnosis of data at a path: a study, answers without counts, attempts, or logs."""
+"""What data allow to say: a study, answers without counts, attempts, or logs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -6,15 +6,14 @@ from pathlib import Path
 
 import polars as pl
 
-from bayesrep.atomic import find_moved_aside
 from bayesrep.errors import OptionError, StudyError, listing, plain_text
 from bayesrep.files.tables import scan
 from bayesrep.sources.evals.detect_format import join_known_groups, read_logs
 from bayesrep.sources.evals.match_items import join_records
 from bayesrep.sources.evals.reading import explain_refusals
 from bayesrep.sources.evals.records import LogChoices
+from bayesrep.sources.evals.score_tables import LINES_ENDINGS
 from bayesrep.sources.evals.survey import count_attempts
-from bayesrep.sources.tables.recognise import COUNTED_KINDS, KIND_COLUMNS
 from bayesrep.studies.attempts import Attempts, read_attempts
 from bayesrep.studies.capabilities import (
     ADJUSTED_USE,
@@ -25,25 +24,34 @@ from bayesrep.studies.capabilities import (
     of_study,
 )
 from bayesrep.studies.draft import StudyContents
-from bayesrep.studies.layout import PREDICTIONS_FOLDER
-from bayesrep.studies.manifest import describe_missing_study
-from bayesrep.studies.study_folder import StudyFolder
+from bayesrep.studies.layout import MANIFEST_FILE, STUDY_ENTRIES
 from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, vocabulary_of
 
-NO_CHOICES = LogChoices()
+LOG_ENDINGS = (*LINES_ENDINGS, ".json", ".eval")
 
 
-def examine_data(
-    paths: Sequence[Path], choices: LogChoices = NO_CHOICES
-) -> tuple[str, list[Allowed]]:
-    """Describe the data, and judge their capabilities."""
+def are_logs(paths: Sequence[Path]) -> bool:
+    """Test whether paths are logs of evaluations, or attempts, and no study nor tables of one."""
+    return all(map(_is_log, paths))
+
+
+def _is_log(path: Path) -> bool:
+    if path.is_dir():
+        names = (*STUDY_ENTRIES, f"*/{MANIFEST_FILE}")
+        is_study = any(next(path.glob(name), None) for name in names)
+        return not is_study and any(each.suffix in LOG_ENDINGS for each in path.rglob("*.*"))
+    if not path.name.lower().endswith((".csv", ".parquet")):
+        return path.name.lower().endswith(LOG_ENDINGS)
+    try:
+        columns = set(scan(path).collect_schema().names())
+    except StudyError:  # a table, of which is told what is wrong
+        return False
+    return "attempts" in columns or ({"model", "score"} <= columns and "dataset" not in columns)
+
+
+def judge_logs(paths: Sequence[Path]) -> tuple[str, list[Allowed]]:
+    """Describe logs or a table of attempts, and judge what they allow to say."""
     path = paths[0]
-    if len(paths) == 1 and find_moved_aside(path) is not None:
-        raise StudyError(describe_missing_study(path))
-    folder = StudyFolder(path)
-    if len(paths) == 1 and (folder.is_study or (path / PREDICTIONS_FOLDER).is_dir()):
-        return _examine_contents(StudyContents.open(path))
-    _refuse_study_tables(paths)
     if len(paths) == 1 and path.suffix in (".csv", ".parquet"):
         try:
             attempts = read_attempts(path)
@@ -52,31 +60,20 @@ def examine_data(
                 raise
         else:
             return "a table of attempts", _of_table(attempts)
-    return _of_logs(paths, choices)
+    return _of_logs(paths)
 
 
-def _refuse_study_tables(paths: Sequence[Path]) -> None:
-    """Refuse tables of counts or of answers by annotators, of which others say what is wrong."""
-    for path in paths:
-        if not (path.is_file() and path.name.lower().endswith((".csv", ".parquet"))):
-            continue
-        columns = scan(path).collect_schema().names()
-        for kind in COUNTED_KINDS:
-            if set(KIND_COLUMNS[kind]) <= set(columns):
-                raise StudyError("doctor-of-study-table", path=path, kind=kind)
-
-
-def _examine_contents(contents: StudyContents) -> tuple[str, list[Allowed]]:
-    if not contents.lacks("counts"):
-        study = contents.study()
-        return f"a study, {plain_text(study.name)}", of_study(study, contents.attempts)
+def judge_contents(contents: StudyContents) -> list[Allowed]:
+    """Judge what a study allows to say, or the answers of one that awaits its counts."""
+    if not contents.lacks("counts") and not contents.lacks("predictions"):
+        return of_study(contents.study(), contents.attempts)
     names = [each.dataset for each in contents.answers]
     sizes = [len(each.images) for each in contents.answers]
     shared = [set(each.classifiers) for each in contents.answers]
     models = len(set.intersection(*shared)) if shared else 0
     words = VOCABULARY_OF_NAME[vocabulary_of(contents.provenance)]
     judged = of_answers(names, sizes, models, words)
-    return "answers that await their counts", [*judged, of_attempts(contents.attempts, words)]
+    return [*judged, of_attempts(contents.attempts, words)]
 
 
 def _of_table(attempts: Sequence[Attempts]) -> list[Allowed]:
@@ -87,7 +84,8 @@ def _of_table(attempts: Sequence[Attempts]) -> list[Allowed]:
     return [*of_answers(names, sizes, models, words), of_attempts(attempts, words)]
 
 
-def _of_logs(paths: Sequence[Path], choices: LogChoices) -> tuple[str, list[Allowed]]:
+def _of_logs(paths: Sequence[Path]) -> tuple[str, list[Allowed]]:
+    choices = LogChoices()
     logs = join_known_groups(read_logs(paths, choices))
     records = join_records(logs)
     tools = listing(list(dict.fromkeys(log.tool for log in logs)), "tool")

@@ -1,1 +1,0 @@
-"""`bayesrep models`: compare fits, and mixtures, by what they predict."""
