@@ -179,6 +179,12 @@ GONE_NAMES: Mapping[str, str] = {
     },
     "papers compare --published": "it is --table published",
     "papers compare --fast": "--table subsets has them where --humans has a column seconds",
+    "predict --catalog": "a catalog's name stands among --classifiers (docs/predict.md)",
+    "predict --list": "docs/predict.md has the catalogs, read_catalog in Python what is in them",
+    **{
+        f"predict --{name}": f"give {name.replace('-', '_')} in Python (docs/predict.md)"
+        for name in ("batch-size", "cache", "compile", "workers")
+    },
     "predict --dataset": "name the data set with its images (--images NAME=PATH)",
     "collect pilot": "answer some tasks on the offline page (docs/how-to/collect.md)",
     **{
