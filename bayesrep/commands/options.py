@@ -11,7 +11,7 @@ from argparse import (
     Namespace,
     RawDescriptionHelpFormatter,
 )
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -242,6 +242,13 @@ def add_protocol(parser: ArgumentParser, *tables: str) -> None:
     add_shared(parser, "study")
     add_table(parser, *tables)
     add_shared(parser, "--interval")
+
+
+def refuse_foreign(arguments: Namespace, only_for: Mapping[str, Sequence[str]]) -> None:
+    """Refuse options, by name, that are given with another table than those that take them."""
+    for name, tables in only_for.items():
+        if getattr(arguments, name) is not None and arguments.table not in tables:
+            raise OptionError("option-of-another-table", option=name, table=" or ".join(tables))
 
 
 def add_datasets(parser: ArgumentParser) -> None:

@@ -14,6 +14,7 @@ from bayesrep.commands.options import (
     given_options,
     names,
     read_draws,
+    refuse_foreign,
 )
 from bayesrep.commands.output import emit_table
 from bayesrep.errors import OptionError, StudyError
@@ -80,10 +81,11 @@ def run(arguments: Namespace) -> int:
 
 def _check_options(arguments: Namespace, table: "_Table") -> None:
     """Refuse options of other tables, and lacking ones."""
-    for option in dict.fromkeys(name for each in _TABLES.values() for name in each.options):
-        if getattr(arguments, option) is not None and option not in table.options:
-            takers = " or ".join(name for name, each in _TABLES.items() if option in each.options)
-            raise OptionError("option-of-another-table", option=option, table=takers)
+    options = dict.fromkeys(name for each in _TABLES.values() for name in each.options)
+    refuse_foreign(
+        arguments,
+        {name: [of for of, each in _TABLES.items() if name in each.options] for name in options},
+    )
     if table.needs and not any(getattr(arguments, name) for name in table.needs):
         needed = " or ".join(f"--{name}" for name in table.needs)
         raise OptionError("table-needs-file", table=arguments.table, options=needed)
