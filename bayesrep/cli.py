@@ -53,7 +53,6 @@ HELP_HEADINGS: Mapping[str, Mapping[str, str]] = {
         "check": "what tables, a study or logs hold, all that is wrong, what they allow to say",
     },
     "A study from your data": {
-        "import": "turn published data or tables into a study",
         "predict": "run timm classifiers over a folder of images (extra [timm])",
         "simulate": "write a simulated study of known truth",
     },
@@ -72,6 +71,18 @@ HELP_HEADINGS: Mapping[str, Mapping[str, str]] = {
 """Commands with their descriptions, under the headings of the help."""
 
 GROUPS: Mapping[str, CommandGroup] = {
+    "import": CommandGroup(
+        "turn published data or tables into a study",
+        {
+            "tables": "your own tables of counts or annotations, and of predictions",
+            "evals": "logs of evaluations of language models",
+            "imagenetv2": "what 45 classifiers answered on ImageNet and ImageNet-v2",
+            "cifar10.1": "what 20 classifiers answered on CIFAR-10 and CIFAR-10.1",
+            "cifar10h": "a placebo of true gap zero, of what people answered on CIFAR-10",
+            "madrylab": "the annotations behind Engstrom et al. (2020)",
+            "arrays": "data sets that come as arrays, such as CIFAR-10.2 and CINIC-10",
+        },
+    ),
     "collect": CommandGroup(
         "collect a new test set, from its plan to what people say of its images",
         {
@@ -100,9 +111,8 @@ GROUPS: Mapping[str, CommandGroup] = {
     "papers": CommandGroup(
         "what papers measure, on your data",
         {
-            "match": "accuracy on images about which a classifier says alike",
-            "multilabel": "accuracy by all labels that are right on an image",
-            "compare": "classifiers beside people and each other on both data sets",
+            "compare": "classifiers beside people and each other, by one label or by all that are "
+            "right, on matched images, and above the line",
             "rematch": "whether the bias of matching shows in the answers at hand",
             "passk": "the share of items that k attempts solve, for any k",
         },
@@ -123,7 +133,7 @@ MOVED_COMMANDS: Mapping[str, str] = {
     "plan": "collect plan",
     "match-images": "collect match",
     **{name: f"answers {name}" for name in ("clean", "count", "crowd", "dependence", "remeasure")},
-    **{name: f"papers {name}" for name in ("match", "multilabel", "compare")},
+    **{name: "papers compare" for name in ("match", "multilabel", "compare")},
     **{name: f"papers {name}" for name in ("rematch", "passk")},
     "doctor": "check",
     "loo": "diagnose --against",
@@ -161,10 +171,34 @@ GONE_NAMES: Mapping[str, str] = {
     "figure --bootstrap": "in Python, plots take bootstrap=N (docs/report.md)",
     "completion": "print it: bayesrep --print-completion SHELL",
     "bench": "run python -m benchmarks.device in a checkout (docs/how-to/mcmc-experiments.md)",
+    **{
+        f"import evals --{name}": f"give --rename COLUMN={name}"
+        for name in ("item", "model", "score", "dataset")
+    },
+    **{
+        f"import evals --{name}": f"give --where {name}=NAME"
+        for name in ("metric", "filter", "scorer")
+    },
+    "import evals --counts": "import the table to the same --out (bayesrep import tables)",
+    "import cifar10.1 --version": "it is v6; of v4 is bayesrep.sources.cifar10_1.read in Python",
     "import sql": "let the database count, and import its table (docs/how-to/own-data.md)",
     **{
         f"predict {name}": "use predict_from_logits in Python (docs/predict.md)"
         for name in ("--calibrate-on", "--ensembles")
+    },
+    "papers match": "run bayesrep papers compare STUDY --table matched (docs/protocols.md)",
+    "papers multilabel": "run bayesrep papers compare STUDY --table multilabel (docs/protocols.md)",
+    **{
+        f"papers compare --{name}": "name both data sets with --datasets"
+        for name in ("reference", "replication")
+    },
+    "papers compare --published": "it is --table published",
+    "papers compare --fast": "--table subsets has them where --humans has a column seconds",
+    "predict --catalog": "a catalog's name stands among --classifiers (docs/predict.md)",
+    "predict --list": "docs/predict.md has the catalogs, read_catalog in Python what is in them",
+    **{
+        f"predict --{name}": f"give {name.replace('-', '_')} in Python (docs/predict.md)"
+        for name in ("batch-size", "cache", "compile", "workers")
     },
     "predict --dataset": "name the data set with its images (--images NAME=PATH)",
     "collect pilot": "answer some tasks on the offline page (docs/how-to/collect.md)",

@@ -1,4 +1,4 @@
-"""What `bayesrep predict --compile` wins on a CPU, and what it costs.
+"""What `bayesrep.predict(compile=True)` wins on a CPU, and what it costs.
 
     python -m benchmarks.compiling [--quick]
 

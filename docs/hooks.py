@@ -21,7 +21,7 @@ sys.path.append(str(DOCS))  # for the files beside this one
 import execute  # noqa: E402
 import live  # noqa: E402
 
-_HELP = re.compile(r"<!-- help:? ?([a-z ]*?) -->")
+_HELP = re.compile(r"<!-- help:? ?([a-z0-9. ]*?) -->")
 _NAME = re.compile(r'(?<!">)<code>(bayesrep\.[\w.]+)</code>')  # not in a link already
 # Where a docstring names several parameters at once, mkdocstrings gives all of them the default of
 # the first. The signature above them has every default right.

@@ -196,7 +196,7 @@ def of_shankar(data: Path) -> Iterator[Found]:
         why = "398 animals, 3 kinds of people, 2 plants, 7 fungi" if key == "organisms" else ""
         yield Found(key, f"{size}", _is(size == printed), command, why)
     every = table.filter(subset="all")
-    published = "bayesrep papers compare study --published"
+    published = "bayesrep papers compare study --table published"
     for role in ("reference", "replication"):
         right = np.rint(1000 * every[f"{role}_accuracy"].to_numpy())
         ends = proportion_interval(right, np.full(8, 1000), "clopper-pearson")
@@ -264,7 +264,7 @@ def _arithmetic() -> Iterator[Found]:
     why = (
         "of 1,000 images each; 756 and 714 are 77 and 73 % of 982 and 978, which the text names not"
     )
-    fast = "bayesrep papers compare STUDY --table subsets --humans FILE --fast 60"
+    fast = "bayesrep papers compare STUDY --table subsets --humans FILE"
     yield Found("fast", f"{75.6} and {71.4}", DIFFERS, fast, why)
     total = 1320 + 531 + 239
     why = "90 more than there were; some were both, or are counted twice"
@@ -283,7 +283,7 @@ def _by_label_sets(data: Path, predictions: object) -> Iterator[Found]:
 
     assert isinstance(predictions, Predictions)
     sets = read_label_sets([data / "reassessed-imagenet" / "real.json"], predictions)
-    command = "bayesrep papers multilabel study --labels real.json"
+    command = "bayesrep papers compare study --table multilabel --labels real.json"
     other = "other label sets (Beyer et al., 2020), 45 other classifiers; their own are not at hand"
     keys = np.arange(len(predictions.images)) * len(predictions.classes) + predictions.first
     distinct = len(np.unique(keys))
@@ -323,7 +323,7 @@ def of_tsipras(data: Path) -> Iterator[Found]:
     said = pl.DataFrame(compare_predictions_with_people(predictions, people))
     mean = dict(said.group_by("statistic").agg(pl.col("share").mean()).rows())
     half = "3,380 of 6,761 images: half would be {:,}"
-    command = f"{first}; bayesrep papers multilabel study --table people --objects objects.csv"
+    command = f"{first}; bayesrep papers compare study --table people --objects objects.csv"
     several = sees["with several objects, the main one is another"]
     for key, number, whole in (
         ("several-objects", several["of"], 2156),
@@ -338,7 +338,7 @@ def of_tsipras(data: Path) -> Iterator[Found]:
         yield Found(key, f"{number:,}", word, command, half.format(round(whole / 2)))
     total = several["of"] / sees["1 object"]["of"]
     with_clear = "and as large a part of the 2,923 images that were clear, which show one object"
-    of_judged = f"{first}; bayesrep papers multilabel study --table judged --objects objects.csv"
+    of_judged = f"{first}; bayesrep papers compare study --table judged --objects objects.csv"
     yield Found("fifth", percent(total), _is(total > 0.2), command, with_clear)
     one, many = (f"{part}: right by the own label" for part in ("one object", "several objects"))
     drop = mean[one] - mean[many]
@@ -372,7 +372,9 @@ def of_tsipras(data: Path) -> Iterator[Found]:
     sizes = sorted(int((groups == name).sum()) for name in set(groups.tolist()) if name)
     text = ", ".join(map(str, sorted(sizes, reverse=True)))
     fits = sizes == sorted(SUPERCLASSES)
-    command = "bayesrep papers multilabel study --labels FILE --classes superclasses.npy"
+    command = (
+        "bayesrep papers compare study --table multilabel --labels FILE --classes superclasses.npy"
+    )
     yield Found("superclasses", f"{text} ({sum(sizes):,} in all)", _is(fits), command)
     wanted = {"alexnet": 56.52, "vgg13": 69.43, "vgg16": 71.59, "resnet50": 76.13}
     accuracy = dict(zip(predictions.classifiers, predictions.correct.mean(axis=1), strict=True))

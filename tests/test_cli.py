@@ -400,9 +400,6 @@ def test_import_tables(capsys, tmp_path):
     out = tmp_path / "study"
     assert run(capsys, "import", "tables", *files, *roles, "--out", out)[0] == 0
     assert bayesrep.read_study(out).classifiers == ("m",)
-    arguments = ("import", "tables", *files, *roles, "--seed", 1, "--out", tmp_path / "x")
-    facts = {"source": "tables", "option": "seed"}
-    check(refusal(arguments), "option-foreign-to-source", facts)
 
 
 def adds_up(folder):

@@ -233,7 +233,7 @@ def test_models_of_logs_may_be_solvers_which_costs_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("odd", "state", "told"),
     [
-        ({"filters": ("strict", "flexible")}, "with care", "--filter"),
+        ({"filters": ("strict", "flexible")}, "with care", "--where filter"),
         ({"score": lambda item: item / 30}, "with care", "--threshold"),
         ({"score": lambda item: float("inf")}, "no", "'Infinity'"),
         ({"filters": ("none", "none"), "score": None}, "no", "several scores"),

@@ -135,14 +135,14 @@ def test_a_data_set_alone_is_refused(family, tmp_path):
     with refused(StudyError, "no-answers-beside-reference", told):
         measure_shifts(family[:1])
     StudyContents(answers=family[:1]).write(tmp_path / "s")
-    words = ["papers", "compare", tmp_path / "s", "--table", "robustness", "--reference"]
+    words = ["papers", "compare", tmp_path / "s", "--table", "robustness", "--datasets"]
     check(refusal([*words, "val"]), "no-answers-beside-reference", told)
     told = {"dataset": "v3", "known_datasets": ["val"]}
     check(refusal([*words, "v3"]), "data-set-without-predictions", told)
 
 
 def test_the_command_prints_what_the_function_finds(capsys, family, folder):
-    words = (folder, "--reference", "val", "--baseline", "a,b,c,d")
+    words = (folder, "--datasets", "val", "--baseline", "a,b,c,d")
     printed = {
         name: run(capsys, *words, "--table", name, "--format", "csv")[1].splitlines()[0].split(",")
         for name in ("robustness", "baseline")
@@ -171,17 +171,7 @@ def test_the_command_prints_what_the_function_finds(capsys, family, folder):
 
 def test_options_of_robustness_are_for_its_tables(folder):
     for option in ("baseline", "posterior"):
-        words = [
-            "papers",
-            "compare",
-            folder,
-            "--reference",
-            "val",
-            "--table",
-            "lines",
-            f"--{option}",
-            "a",
-        ]
+        words = ["papers", "compare", folder, "--table", "lines", f"--{option}", "a"]
         facts = {"option": option, "table": "robustness or baseline"}
         check(refusal(words), "option-of-another-table", facts)
 
@@ -204,7 +194,7 @@ def test_adjusted_accuracies_take_the_place_of_those_measured(capsys, tmp_path):
         assert row["lower"] < row["robustness"] < row["upper"]
         assert row["reference_accuracy"] == other["reference_accuracy"]
     name = study.replication.name
-    words = ["papers", "compare", *words, "--posterior", file, "--reference", name]
+    words = ["papers", "compare", *words, "--posterior", file, "--datasets", name]
     check(refusal(words), "posterior-of-another-reference", {"reference": study.reference.name})
 
 

@@ -53,17 +53,17 @@ def test_items_that_are_whole_floats_are_those_of_another_file(tmp_path, kind):
 @pytest.mark.parametrize(
     ("beside", "field", "columns", "option"),
     [
-        ({"correct": 0}, "score", "'score' and 'correct'", "--score"),
+        ({"correct": 0}, "score", "'score' and 'correct'", "=score)"),
         (
             {"solved": 0, "is_correct": 1},
             "score",
             "'score' and 'solved' and 'is_correct'",
-            "--score",
+            "=score)",
         ),
-        ({"sample_id": "s"}, "item", "'item' and 'sample_id'", "--item"),
-        ({"question": "why", "id": 3}, "item", "'item' and 'question' and 'id'", "--item"),
-        ({"model_id": "n"}, "model", "'model' and 'model_id'", "--model"),
-        ({"category": "x"}, "data set", "'task' and 'category'", "--dataset"),
+        ({"sample_id": "s"}, "item", "'item' and 'sample_id'", "=item)"),
+        ({"question": "why", "id": 3}, "item", "'item' and 'question' and 'id'", "=item)"),
+        ({"model_id": "n"}, "model", "'model' and 'model_id'", "=model)"),
+        ({"category": "x"}, "data set", "'task' and 'category'", "=dataset)"),
         ({"judge": "x", "scorer": "y"}, "scorer", "'judge' and 'scorer'", "leave all but one"),
     ],
 )
@@ -78,8 +78,8 @@ def test_of_two_columns_none_is_taken(tmp_path, beside, field, columns, option):
     with refused(OptionError, "score-column-ambiguous", told) as error:
         read_evaluations([tmp_path / "s.csv"], **BOTH)
     assert option in str(error.value)
-    if option.startswith("--"):
-        chosen = {option[2:]: {"data set": "task"}.get(field, field)}
+    if option.startswith("="):
+        chosen = {option[1:-1]: {"data set": "task"}.get(field, field)}
         found = read_evaluations([tmp_path / "s.csv"], **BOTH, **chosen)
         assert right(found) == {(task, "m"): expected("m", task) for task in TASKS}
 
@@ -188,6 +188,11 @@ def recipe(tool):
     for word in words:
         if word == "--repeats":
             options["repeats"] = True
+        elif word == "--rename":
+            column, name = next(words).split("=")
+            options[name] = f"{options[name]},{column}" if name in options else column
+        elif word == "--where":
+            kind, options[kind] = next(words).split("=")
         elif word.startswith("--"):
             options[word[2:]] = next(words)
     if "threshold" in options:
@@ -486,20 +491,13 @@ def test_of_several_scores_the_lowest_counts(tmp_path, kind):
 def test_what_a_listing_cannot_heed_is_refused(tmp_path, capsys):
     """Without --out files are only listed, by all that says how they are read and nothing else."""
     lines(tmp_path / "a.jsonl", [{"task_id": 1, "passed": True}])
-    words = [
-        "import",
-        "evals",
-        f"m={tmp_path / 'a.jsonl'}",
-        "--item",
-        "task_id",
-        "--score",
-        "passed",
-    ]
+    words = ["import", "evals", f"m={tmp_path / 'a.jsonl'}"]
+    words += ["--rename", "task_id=item", "--rename", "passed=score"]
     assert main([str(word) for word in words]) == 0
     *_, following = capsys.readouterr().out.splitlines()
     assert " ".join(str(word) for word in words) in following
     check(refusal([*words, "--threshold", "0.5"]), "option-needs-out", {"option": "threshold"})
-    check(refusal([*words, "--metric", "acc"]), "option-needs-out", {"option": "metric"})
+    check(refusal([*words, "--where", "metric=acc"]), "option-needs-out", {"option": "metric"})
 
 
 def test_the_command_takes_columns(tmp_path, capsys):
@@ -507,12 +505,13 @@ def test_the_command_takes_columns(tmp_path, capsys):
         rows = [{"result": {"correct": True}, "q": {"id": n}, "by": "m"} for n in range(3)]
         lines(tmp_path / f"{task}.jsonl", rows)
     words = ["import", "evals", tmp_path / "old.jsonl", tmp_path / "new.jsonl"]
-    names = ["--item", "q.id", "--model", "by", "--score", "result.correct"]
+    columns = ("q.id=item", "by=model", "result.correct=score")
+    names = [word for column in columns for word in ("--rename", column)]
     roles = ["--reference", "old", "--replication", "new", "--out", tmp_path / "out"]
     told = {"path": str(tmp_path / "old.jsonl")}
     check(refusal([*words, *roles]), "unknown-log-contents", told)
     assert main([str(word) for word in [*words, *names]]) == 0
     assert "Models: m" in capsys.readouterr().out
     assert main([str(word) for word in [*words, *names, *roles]]) == 0
-    other = ["import", "tables", tmp_path / "old.jsonl", "--out", tmp_path / "o", "--score", "x"]
-    check(refusal(other), "option-foreign-to-source", {"option": "score"})
+    told = {"column": "by", "name": "judge"}
+    check(refusal([*words, "--rename", "by=judge"]), "renamed-to-no-log-column", told)

@@ -629,7 +629,7 @@ def files(tmp_path, write, both):
 
 
 def arguments(files, *more):
-    return ("papers", "compare", files / "s", "--reference", "v1", "--replication", "v2", *more)
+    return ("papers", "compare", files / "s", "--datasets", "v1,v2", *more)
 
 
 def test_the_command_prints_what_the_function_finds(capsys, files, both):
@@ -648,14 +648,19 @@ def test_the_command_prints_what_the_function_finds(capsys, files, both):
     assert estimates == pytest.approx(expected.lines["estimate"].to_list())
 
 
-@pytest.mark.parametrize("table", ["accuracies", "pairs", "lines", "robustness", "confusion"])
-@pytest.mark.parametrize("people", [False, True])
+@pytest.mark.parametrize(
+    ("table", "people"),
+    [
+        *product(["accuracies", "pairs", "lines", "confusion"], [False, True]),
+        ("robustness", False),
+    ],
+)
 def test_every_table_is_text_json_and_csv(capsys, files, table, people):
     more = ("--table", table, *(("--humans", files / "humans.csv") if people else ()))
     status, text, error = run(capsys, *arguments(files, *more))
     assert (status, error) == (0, "")
     assert "resnet" in text or table == "lines"
-    assert ("Ann" in text) == (people and table not in ("lines", "robustness"))
+    assert ("Ann" in text) == (people and table != "lines")
     status, text, _ = run(capsys, *arguments(files, *more, "--json"))
     assert status == 0
     _, printed, _ = run(capsys, *arguments(files, *more, "--format", "csv"))
@@ -663,7 +668,7 @@ def test_every_table_is_text_json_and_csv(capsys, files, table, people):
 
 
 def test_published_people_stand_beside_ones_own(capsys, files):
-    more = ("--published", "--labels", files / "sets.json", "--json")
+    more = ("--table", "published", "--labels", files / "sets.json", "--json")
     status, text, _ = run(capsys, *arguments(files, *more))
     assert status == 0
     rows = json.loads(text)["rows"]
@@ -677,7 +682,7 @@ def test_published_people_stand_beside_ones_own(capsys, files):
 
 
 def test_confusions_of_one_less_anothers_by_superclass(capsys, files, both):
-    more = ("--table", "confusion", "--dataset", "replication", "--between", "vgg,Ann", "--json")
+    more = ("--table", "confusion", "--between", "vgg,Ann", "--datasets", "v2,v1", "--json")
     groups = ("--classes", files / "groups.csv", "--by", "kind", "--humans", files / "humans.csv")
     status, text, _ = run(capsys, *arguments(files, *more, *groups))
     assert status == 0
@@ -696,12 +701,17 @@ NO_FILE = {"reason": "No such file or directory"}
     ("more", "broken"),
     [
         (
-            ("--reference", "v9"),
+            ("--datasets", "v9,v2"),
             ("data-set-without-predictions", {"dataset": "v9", "known_datasets": ["v1", "v2"]}),
         ),
         (("--humans", "none.csv"), ("file-unreadable", NO_FILE | {"path": "none.csv"})),
         (("--labels", "none.json"), ("file-unreadable", NO_FILE | {"path": "none.json"})),
+        (("--datasets", "v1"), ("table-of-two-data-sets", {"table": "accuracies"})),
         (("--table", "confusion", "--between", "vgg"), ("between-takes-two-names",)),
+        (
+            ("--table", "lines", "--between", "vgg,Ann"),
+            ("option-of-another-table", {"option": "between", "table": "confusion"}),
+        ),
         (
             ("--table", "confusion", "--between", "vgg,Zoe"),
             ("nobody-of-that-name", {"name": "Zoe"}),
@@ -779,7 +789,7 @@ def test_answers_without_counts_know_which_is_the_reference(both, tmp_path, caps
     StudyContents(answers=both).write(tmp_path / "answers")
     assert cli.main(["papers", "compare", str(tmp_path / "answers"), "--json"]) == 0
     found = capsys.readouterr().out
-    names = ("--reference", "v1", "--replication", "v2")
+    names = ("--datasets", "v1,v2")
     assert cli.main(["papers", "compare", str(tmp_path / "answers"), *names, "--json"]) == 0
     assert capsys.readouterr().out == found
     file = tmp_path / "answers" / "roles.json"

@@ -585,30 +585,21 @@ def files(tmp_path):
 
 
 def arguments(files, *more):
-    fixed = (
-        "papers",
-        "multilabel",
-        files / "s",
-        "--dataset",
-        "v1",
-        "--labels",
-        files / "sets.json",
-    )
-    return (*fixed, *([] if "--table" in more else ["--trials", 5]), *more)
+    table = [] if "--table" in more else ["--table", "multilabel"]
+    fixed = ("papers", "compare", files / "s", "--datasets", "v1", *table)
+    return (*fixed, "--labels", files / "sets.json", *more)
 
 
 def test_the_command_prints_what_the_function_finds(capsys, files):
     status, text, error = run(
-        capsys, *arguments(files, "--json", "--classes", files / "groups.csv", "--empty", "wrong")
+        capsys, *arguments(files, "--json", "--classes", files / "groups.csv")
     )
     assert (status, error) == (0, "")
     data = some_predictions(40)
     # What is read has only those classes that occur.
     sets = label_sets([labels or [0] for labels in some_sets(40)])
     groups = read_groups(files / "groups.csv", CLASSES)
-    expected = multilabel(
-        data, sets, subsets=class_subsets(CLASSES, groups), empty="wrong", trials=5
-    )
+    expected = multilabel(data, sets, subsets=class_subsets(CLASSES, groups))
     found = json.loads(text)["rows"]
     assert [row["classifier"] for row in found[::28]] == sorted(NETWORKS)
     expected = expected.sort(pl.col("classifier"), maintain_order=True)
@@ -616,7 +607,7 @@ def test_the_command_prints_what_the_function_finds(capsys, files):
         assert [row[column] for row in found] == expected[column].to_list()
 
 
-@pytest.mark.parametrize("table", ["accuracies", "co-occurrence"])
+@pytest.mark.parametrize("table", ["multilabel", "co-occurrence"])
 def test_the_command_writes_csv_and_text(capsys, files, table):
     more = ("--table", table, "--classes", files / "groups.csv", "--by", "kind")
     status, text, error = run(capsys, *arguments(files, *more))
@@ -630,15 +621,14 @@ def test_the_command_writes_csv_and_text(capsys, files, table):
     ("more", "broken"),
     [
         (
-            ("--dataset", "v9"),
+            ("--datasets", "v9"),
             ("data-set-without-predictions", {"dataset": "v9", "known_datasets": ["v1"]}),
         ),
         (("--labels", "none.json"), ("file-unreadable", {"path": "none.json", "reason": NO_FILE})),
         (("--classes", "none.csv"), ("file-unreadable", {"path": "none.csv", "reason": NO_FILE})),
-        (("--trials", "0"), ("trials-below-one", {"trials": 0})),
         (
-            ("--table", "people", "--empty", "wrong"),
-            ("option-of-another-table", {"option": "empty"}),
+            ("--table", "people", "--by", "kind"),
+            ("option-of-another-table", {"option": "labels"}),
         ),
         (
             ("--table", "co-occurrence", "--classes", "GROUPS"),
@@ -678,7 +668,7 @@ def test_missing_label_sets_are_warned_of_in_one_line(capsys, files):
 def test_hostile_names_cannot_steer_the_terminal(capsys, files):
     rows = {"class": CLASSES, "kind": ["\x1b[2Jowned"] * 7}
     pl.DataFrame(rows).write_csv(files / "hostile.csv")
-    for table in ("accuracies", "co-occurrence"):
+    for table in ("multilabel", "co-occurrence"):
         more = ("--classes", files / "hostile.csv", "--table", table)
         status, out, error = run(capsys, *arguments(files, *more))
         assert status == 0

@@ -691,34 +691,28 @@ def test_published_answers_can_be_imported_with_counts_at_once(capsys, tmp_path,
 # ------------------------------------------------------------------ the command line
 
 
+BOTH = ("--datasets", "v1,v2")
+MATCHED_TABLES = {"matched": "accuracies", "curves": "curves", "confidence": "confidence"}
+
+
 def test_matching_by_command_is_matching_by_function(capsys, root):
     one, other = read(root, ranks=1, confidence=True)
-    expected = match(one, other, epsilon=0.3, runs=2, seed=3, progress=False)
-    options = ("--epsilon", 0.3, "--runs", 2, "--seed", 3, "--quiet")
-    for table in ("accuracies", "curves", "confidence"):
-        words = ("papers", "match", root, *ROLES, *options, "--table", table)
+    expected = match(one, other, seed=3, progress=False)
+    for table, field in MATCHED_TABLES.items():
+        words = ("papers", "compare", root, *BOTH, "--table", table, "--seed", 3, "--quiet")
         status, text, error = run(capsys, *words, "--json")
         assert (status, error) == (0, "")
         rows = json.loads(text)["rows"]
-        assert rows == getattr(expected, table).to_dicts()
+        assert rows == getattr(expected, field).to_dicts()
         _, printed, _ = run(capsys, *words, "--format", "csv")
         assert pl.read_csv(io.StringIO(printed)).height == len(rows)
-        assert run(capsys, "papers", "match", root, *ROLES, "--quiet", "--table", table)[0] == 0
+        assert run(capsys, *words)[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "broken"),
-    [
-        (("--epsilon", "0"), ("epsilon-out-of-range", {"epsilon": 0.0})),
-        (("--runs", "0"), ("matching-runs-below-one", {"runs": 0})),
-        (
-            ("--reference", "v9"),
-            ("data-set-without-predictions", {"dataset": "v9", "known_datasets": ["v1", "v2"]}),
-        ),
-    ],
-)
-def test_wrong_matching_is_one_line(capsys, root, arguments, broken):
-    check(refusal(["papers", "match", root, *ROLES, "--quiet", *arguments]), *broken)
+def test_matching_of_a_data_set_that_there_is_not_is_one_line(capsys, root):
+    words = ["papers", "compare", root, "--table", "matched", "--datasets", "v9,v2", "--quiet"]
+    told = {"dataset": "v9", "known_datasets": ["v1", "v2"]}
+    check(refusal(words), "data-set-without-predictions", told)
     assert capsys.readouterr().out == ""
 
 
@@ -732,10 +726,10 @@ def hostile(root):
     return root
 
 
-@pytest.mark.parametrize("table", ["accuracies", "curves", "confidence"])
+@pytest.mark.parametrize("table", MATCHED_TABLES)
 def test_a_hostile_name_cannot_steer_the_terminal(capsys, hostile, table):
     status, out, error = run(
-        capsys, "papers", "match", hostile, *ROLES, "--table", table, "--quiet"
+        capsys, "papers", "compare", hostile, *BOTH, "--table", table, "--quiet"
     )
     assert status == 0
     assert "owned" in out
@@ -744,7 +738,7 @@ def test_a_hostile_name_cannot_steer_the_terminal(capsys, hostile, table):
 
 def test_a_hostile_name_cannot_steer_the_terminal_by_an_error(capsys, hostile):
     put(hostile, "v1", HOSTILE, prediction_table(IMAGES["v1"]).drop("label_1"))
-    status, out, error = run(capsys, "papers", "match", hostile, *ROLES, "--quiet")
+    status, out, error = run(capsys, "papers", "compare", hostile, *BOTH, "--quiet")
     assert status == 2
     assert "owned" in error
     assert "\x1b" not in out + error

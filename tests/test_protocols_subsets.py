@@ -229,13 +229,13 @@ def test_one_labelled_data_set_is_answered_for_and_the_other_named(both, world, 
     pl.DataFrame({"image": ["x"], "label": [CLASSES[0]]}).write_csv(folder / "none.csv")
     of_none = [*shared[:4], folder / "none.csv", "--table", "missed"]
     check(refusal(of_none), "label-sets-of-other-images", {"dataset": "v1"})
-    more = ["papers", "multilabel", *shared[2:], "--table", "co-occurrence"]
+    more = [*shared, "--table", "co-occurrence"]
     status, out, error = run(capsys, *more)
     assert status == 0
     assert (f"no label set of any image of {both[0].dataset!r}" in error) == (role == 1)
     assert json.loads(out)["rows"] == co_occurrence(both[role], labels).to_dicts()
     if role:
-        violation = refusal([*more, "--dataset", "reference"])
+        violation = refusal([*more, "--datasets", "reference"])
         check(violation, "label-sets-of-other-images", {"dataset": "v1"})
 
 
@@ -257,7 +257,7 @@ def test_objects_are_label_sets_of_the_labels_that_name_one(both, world, capsys)
     expected = {(image, label) for image, label, named, _ in rows if named}
     found = zip(both[0].images[sets.image].tolist(), sets.label.tolist(), strict=True)
     assert {(image, both[0].classes[label]) for image, label in found} == expected
-    base = ["papers", "multilabel", folder / "study", "--table", "co-occurrence", "--json"]
+    base = ["papers", "compare", folder / "study", "--table", "co-occurrence", "--json"]
     status, out, _ = run(capsys, *base, "--objects", folder / "objects.csv")
     assert status == 0
     assert json.loads(out)["rows"] == co_occurrence(both[0], sets).to_dicts()
@@ -272,17 +272,23 @@ def test_the_command_prints_everybody_on_subsets(world, capsys):
     folder, *_ = world
     files = ["--humans", folder / "people.csv", "--labels", folder / "sets.csv"]
     base = ["papers", "compare", folder / "study", "--table", "subsets"]
-    status, out, _ = run(capsys, *base, *files, "--fast", "60")
+    status, out, _ = run(capsys, *base, *files)
     assert status == 0
     assert "(60 s)" in out
     assert out.count("Ann") == 1
     for more, broken in (
         (
-            ["--table", "lines", "--fast", "60"],
-            ("option-of-another-table", {"option": "fast", "table": "subsets"}),
+            ["--table", "lines", "--subsets", "images.csv"],
+            ("option-of-another-table", {"option": "subsets", "table": "subsets"}),
         ),
-        (["--fast", "60"], ("fast-needs-humans",)),
-        (["--table", "missed"], ("missed-needs-labels",)),
+        (
+            ["--table", "missed"],
+            ("table-needs-file", {"table": "missed", "options": "--labels"}),
+        ),
+        (
+            ["--table", "judged"],
+            ("table-needs-file", {"table": "judged", "options": "--objects or --counts"}),
+        ),
     ):
         check(refusal([*base, *more]), *broken)
 

@@ -51,7 +51,8 @@ def test_probabilities_become_answers_with_confidence(tmp_path, capsys):
         np.testing.assert_array_equal(data.first, scores.argmax(axis=2))
         np.testing.assert_allclose(data.confidence, scores.max(axis=2), rtol=1e-6)
         np.testing.assert_array_equal(data.labels, np.load(path / "labels.npy"))
-    assert cli.main(["papers", "match", str(tmp_path / "study"), "--quiet", "--json"]) == 0
+    words = ["papers", "compare", str(tmp_path / "study"), "--table", "matched"]
+    assert cli.main([*words, "--quiet", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"]
 
 
@@ -195,8 +196,6 @@ def test_folders_that_do_not_do(tmp_path):
     ):
         with refused(StudyError, *broken):
             read(given)
-    words = ["import", "arrays", *paths, "--version", "v4", "--out", tmp_path / "s"]
-    check(refusal(words), "option-foreign-to-source", {"source": "arrays", "option": "version"})
 
 
 @pytest.mark.skipif(
@@ -205,9 +204,11 @@ def test_folders_that_do_not_do(tmp_path):
 def test_cifar_10_1_is_imported(tmp_path, capsys):
     labels = DATA / "cifar10h" / "cifar10_test_set_original_labels.npy"
     for version, size in (("v4", 2021), ("v6", 2000)):
-        out = tmp_path / version
-        arguments = ["cifar10.1", DATA / "cifar10.1", labels, "--version", version, "--out", out]
-        assert run(capsys, *arguments)[0] == 0
+        out, paths = tmp_path / version, [DATA / "cifar10.1", labels]
+        if version == "v6":
+            assert run(capsys, "cifar10.1", *paths, "--out", out)[0] == 0
+        else:
+            READERS["cifar10.1"].read(paths, version=version).write(out)
         one, other = read_predictions(out)
         assert (len(one.images), len(other.images)) == (10_000, size)
         assert len(one.classifiers) == 20

@@ -27,12 +27,13 @@ from small_networks import kill_evaluation, paint, save_weights
 
 import bayesrep
 from bayesrep.cli import main
+from bayesrep.commands.predict import _with_catalogs
 from bayesrep.errors import PredictionError, PredictionWarning, StudyError
 from bayesrep.studies import layout
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision.architectures import describe
 from bayesrep.vision.cache import PixelCache
-from bayesrep.vision.catalogs import CATALOG_TITLES, catalog_names, read_catalog
+from bayesrep.vision.catalogs import CATALOG_TITLES, Entry, catalog_names, read_catalog
 from bayesrep.vision.devices import Device, choose_device
 from bayesrep.vision.forward import evaluate, in_groups, upload
 from bayesrep.vision.image_digests import Contents
@@ -953,7 +954,8 @@ def test_without_the_extra_there_is_one_line(monkeypatch, missing):
     for name in [name for name in sys.modules if name.split(".")[0] == missing]:
         monkeypatch.setitem(sys.modules, name, None)
     load_timm.cache_clear()
-    check(refusal(["predict", "--list"]), "timm-extra-not-installed", {"package": missing})
+    words = ["predict", "--images", "v1=x", "--study", "s", "--classifiers", "tsipras2020"]
+    check(refusal(words), "timm-extra-not-installed", {"package": missing})
 
 
 def test_damaged_files_of_the_study_are_named(tmp_path, pictures, weights):
@@ -1114,16 +1116,12 @@ def test_what_torchvision_does_not_have(tmp_path, pictures, weights, name, rule,
 
 
 def test_catalogs_on_the_command_line(capsys):
-    assert main(["predict", "--list", "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)["catalogs"]
-    assert set(facts) == set(CATALOG_TITLES)
-    assert facts["tsipras2020"][0] == {
-        "classifier": "alexnet",
-        "timm": "torchvision/alexnet.IMAGENET1K_V1",
-        "note": "",
-    }
-    assert main(["predict", "--list"]) == 0
-    assert "resnet18.tv_in1k" in capsys.readouterr().out
+    first, *_ = read_catalog("tsipras2020")
+    assert first == Entry("alexnet", "torchvision/alexnet.IMAGENET1K_V1", "")
+    named = _with_catalogs(["shankar2020", "test_vit", "test_vit"])
+    known, vanished = catalog_names("shankar2020")
+    assert named == [*known, "test_vit"]
+    assert capsys.readouterr().err.count("\n") == len(vanished)
     assert main(["predict", "--images", "v1=x"]) == 2
     assert "--study, --classifiers" in capsys.readouterr().err
 

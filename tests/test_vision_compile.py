@@ -256,24 +256,21 @@ def test_what_torch_compiles_answers_alike_in_every_thread():
 
 
 def test_without_a_compiler_there_is_one_line(place):
-    """As a command, since torch remembers a compiler that it has found."""
-    code = (
-        "import json, sys; from refusals import refusal; "
-        "print(json.dumps(refusal(sys.argv[1:]).to_json()))"
-    )
-    command = [sys.executable, "-c", code, "predict", "--images"]
-    command += [
-        f"v1={place / 'images'}",
-        "--study",
-        place / "refused",
-        "--weights",
-        place / "weights",
-    ]
-    command += ["--classifiers", NAMES[0], "--compile", "--quiet"]
-    paths = os.pathsep.join(map(str, (TESTS.parent, TESTS)))
+    """In a process of its own, since torch remembers a compiler that it has found."""
+    code = """
+import json, sys, bayesrep
+images, study, weights, name = sys.argv[1:]
+try:
+    named = {"weights": weights, "compile": True, "progress": False}
+    bayesrep.predict(images, "v1", [name], study, **named)
+except bayesrep.BayesrepError as error:
+    print(json.dumps(error.violation.to_json()))
+"""
+    paths = place / "images", place / "refused", place / "weights"
+    command = [sys.executable, "-c", code, *paths, NAMES[0]]
     ended = subprocess.run(
         [str(each) for each in command],
-        env={**os.environ, "CXX": "/nowhere/g++", "PYTHONPATH": paths},
+        env={**os.environ, "CXX": "/nowhere/g++", "PYTHONPATH": str(TESTS.parent)},
         capture_output=True,
         text=True,
         check=False,

@@ -475,8 +475,8 @@ def test_options_that_do_not_go_together(capsys, tmp_path, place):
     two += ["--labels", tmp_path, "--study", tmp_path, "--classifiers", "test_vit"]
     check(refusal(two), "labels-of-several-data-sets")
     kept = ["predict", "--from-logits", f"a={tmp_path}", "--study", tmp_path]
-    violation = refusal([*kept, "--keep", "logits", "--batch-size", "4"])
-    assert violation.facts["options"] == "--keep, --batch-size"
+    violation = refusal([*kept, "--keep", "logits", "--precision", "float32"])
+    assert violation.facts["options"] == "--keep, --precision"
 
 
 @pytest.mark.parametrize(

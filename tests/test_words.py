@@ -22,7 +22,6 @@ from bayesrep.estimators.finite_sample import half_the_images
 from bayesrep.sources import READERS
 from bayesrep.studies.attempts import Attempts, read_attempts, write_attempts
 from bayesrep.studies.column_aliases import in_our_words
-from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.studies.subset_statistics import statistics_on
 from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, vocabulary_of, words_of
 
@@ -63,17 +62,6 @@ def test_counts_alone_remember_whose_words_they_are_in(tmp_path):
         contents = READERS["tables"].read(tables(tmp_path, "csv", way)[:1], **ROLES)
         assert contents.lacks("predictions")
         assert vocabulary_of(contents.provenance) == name
-
-
-@pytest.mark.parametrize("kind", ["counts", "study"])
-@pytest.mark.parametrize(("way", "asked"), [(False, "images"), (True, "evaluation")])
-def test_who_imports_chooses_the_words(tmp_path, capsys, kind, way, asked):
-    files = tables(tmp_path, "csv", way)[: 1 if kind == "counts" else 2]
-    named = [word for role, name in ROLES.items() for word in (f"--{role}", name)]
-    command = ["import", "tables", *map(str, files), *named, "--out", str(tmp_path / "s")]
-    assert main([*command, "--words", asked]) == 0
-    assert VOCABULARY_OF_NAME[asked].images in capsys.readouterr().out
-    assert vocabulary_of(StudyFolder(tmp_path / "s").provenance) == asked
 
 
 @pytest.mark.parametrize(("way", "said"), [(False, "items"), (True, "images")])

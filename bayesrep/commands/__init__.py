@@ -9,10 +9,12 @@ asked for is not passed on. What takes long to import is imported when the comma
 
 from importlib import import_module
 from keyword import iskeyword
-from types import ModuleType
+from typing import Any
 
 
-def import_command(name: str) -> ModuleType:
-    """The module of a command, by its whole name."""
+def import_command(name: str) -> Any:
+    """The module of a command, by its whole name; of an import what imports the source."""
+    if name.startswith("import "):
+        return import_module("bayesrep.commands.import_").IMPORTS[name.removeprefix("import ")]
     module = f"{name.replace(' ', '.')}{'_' * iskeyword(name.split()[-1])}"
     return import_module(f"bayesrep.commands.{module}")

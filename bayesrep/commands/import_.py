@@ -1,227 +1,178 @@
-"""`bayesrep import`: published data or tables become a study, or what one needs."""
+"""`bayesrep import SOURCE`: published data or tables become a study, or what one needs."""
 
-from argparse import (
-    SUPPRESS,
-    Action,
-    ArgumentParser,
-    ArgumentTypeError,
-    Namespace,
-)
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from bayesrep import process
 from bayesrep.choices import Key
-from bayesrep.commands.options import (
-    SHARED_ARGUMENTS,
-    HelpFormatter,
-    add_global_options,
-    names,
-    table_options,
-)
+from bayesrep.commands.options import SHARED_ARGUMENTS, by_name, names
 from bayesrep.commands.output import emit, new_folder
 from bayesrep.errors import OptionError, listing, plain_text
 from bayesrep.sources import READERS  # the parser asks for them
-from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, named_words, vocabulary_of, words_of
+from bayesrep.studies.vocabulary import named_words, vocabulary_of, words_of
 
 if TYPE_CHECKING:
     from bayesrep.studies.draft import StudyContents
 
-EXAMPLE = "tables counts.csv predictions.csv --reference v1 --replication v2 --out my-study"
-# Each of some readers.
-SOURCE_OPTIONS = ("name", "seed", "version")
-OF_LOGS = ("metric", "filter", "scorer", "judges", "solvers", "counts", "threshold", "key")
 MAX_CLASSIFIER_NAMES = 10  # of classifiers that are all named
-COLUMN_OPTIONS = ("item", "model", "score", "dataset")
-FLAG_OPTIONS = ("repeats", "common")
+LOG_CHOICES = ("metric", "filter", "scorer")
+LOG_COLUMNS = ("item", "model", "score", "dataset")
+# By source, what it takes beside files and --out.
+SOURCE_OPTIONS: Mapping[str, Sequence[str]] = {
+    "tables": (
+        *("reference", "replication", "candidates", "further", "rename", "people"),
+        *("selection", "keep-workers"),
+    ),
+    "evals": (
+        *("reference", "replication", "rename", "where", "judges", "solvers", "threshold", "key"),
+        *("repeats", "common", "group", "selection"),
+    ),
+    "imagenetv2": ("reference", "replication", "selection"),
+}
 
 
-def add(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "-h", "--help", action=_Help, help="show this help message, or the named source's, and exit"
-    )
-    more = "bayesrep import SOURCE --help says what each source is and takes."
-    parser.epilog = f"{_list_examples(*READERS)}\n\n{more}"
-    sources = tuple(READERS)
-    parser.add_argument("source", choices=sources, metavar="SOURCE", help=", ".join(sources))
-    _add_options(parser, None)
+def _named(*kinds: str) -> Callable[[str], tuple[str, tuple[str, ...]]]:
+    """A type of KIND=NAME,..., of some kinds or of any."""
+
+    def kind_and_names(text: str) -> tuple[str, tuple[str, ...]]:
+        kind, equals, rest = text.partition("=")
+        members = tuple(each.strip() for each in rest.split(","))
+        if not (kind and equals and all(members)) or (kinds and kind not in kinds):
+            form = f"{' or '.join(kinds) or 'NAME'}=NAME,..."
+            raise ArgumentTypeError(f"{text!r} is not {form}")
+        return kind.strip(), members
+
+    return kind_and_names
 
 
-class _Help(Action):
-    """The help of the command, or of the source that is named before it."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
-        super().__init__(option_strings, dest, nargs=0, default=SUPPRESS, help=help)
-
-    def __call__(self, parser: ArgumentParser, namespace: Namespace, *_: Any) -> NoReturn:
-        source = getattr(namespace, "source", None)
-        source_parser = parser if source is None else _parser_of(source)
-        source_parser.print_help()
-        parser.exit()
-
-
-def _parser_of(source: str) -> ArgumentParser:
-    """Build the parser that explains one source: its own options only."""
-    parser = ArgumentParser(
-        prog=f"bayesrep import {source}",
-        description=fill(READERS[source].text, max(get_terminal_size().columns - 2, 40)),
-        epilog=_list_examples(source),
-        formatter_class=HelpFormatter,
-    )
-    _add_options(parser, source)
-    add_global_options(parser, has_table=False)
-    return parser
-
-
-def _list_examples(*sources: str) -> str:
-    """An example of each source, as the help ends with them."""
-    lines = [f"  bayesrep import {each} {READERS[each].example}" for each in sources]
-    return "\n".join([f"example{'s' if len(sources) > 1 else ''}:", *lines])
-
-
-def _options_of(source: str) -> set[str]:
-    """The options that a source takes."""
-    reader = READERS[source]
-    option_names = {name.replace("_", "-") for name in signature(reader.read).parameters}
-    option_names |= {"files", "out", "words", "people"}
-    return option_names | {"selection"} if reader.has_counts else option_names
-
-
-def _add_options(parser: ArgumentParser, source: str | None) -> None:
-    """Add the options of all sources, or of one alone."""
-    option_names = None if source is None else _options_of(source)
-
-    def adding(add: Callable[..., Action]) -> Callable[..., None]:
-        def option(name: str, **details: Any) -> None:
-            if option_names is None or name.removeprefix("--") in option_names:
-                add(name, **details)
-
-        return option
-
-    option = adding(parser.add_argument)
-    option("files", type=Path, nargs="*", metavar="FILE", help="what to read")
-    _add_own(option)
-    _add_logs(adding(parser.add_argument_group("logs of evaluations (evals)").add_argument))
-
-
-def _add_own(option: Callable[..., None]) -> None:
-    """Add what is written, which data sets there are, and what single sources need."""
-    # What is written, of which data sets.
-    option(
-        "--out",
-        type=Path,
-        metavar="STUDY",
-        help="folder to write (evals without it lists what the logs hold)",
-    )
-    option("--reference", help="name of the reference data set")
-    option("--replication", help="name of the replication data set")
-    option("--candidates", metavar="NAME", help="name of the pool of candidates (tables)")
-    for name in ("further", "rename", "people"):
-        option(f"--{name}", **SHARED_ARGUMENTS[f"--{name}"])
-    option(
-        "--selection",
-        action="append",
-        metavar="NAME=RULE",
-        help="the rule by which a data set's images were kept on the very counts given: 'v1=all of "
-        "6', 'v2=at least 3 of 5', 'v1=at least 70 %%', or a table (selected, shown, probability); "
+OPTION_DETAILS: Mapping[str, Mapping[str, Any]] = {
+    "out": {
+        "type": Path,
+        "metavar": "STUDY",
+        "help": "folder to write (evals without it lists what the logs hold)",
+    },
+    "reference": {"metavar": "NAME", "help": "name of the reference data set"},
+    "replication": {"metavar": "NAME", "help": "name of the replication data set"},
+    "candidates": {"metavar": "NAME", "help": "name of the pool of candidates"},
+    **{name: SHARED_ARGUMENTS[f"--{name}"] for name in ("further", "rename", "people")},
+    "selection": {
+        "action": "append",
+        "metavar": "NAME=RULE",
+        "help": "the rule by which a data set's images were kept on the very counts given: 'v1=all "
+        "of 6', 'v2=at least 3 of 5', 'v1=at least 70 %%', or a table (selected, shown, "
+        "probability); may be repeated",
+    },
+    "keep-workers": {
+        "action": "store_true",
+        "help": "keep workers' names, instead of codes that cannot be undone",
+    },
+    # What of a log counts, how items are told apart, and what is kept of them.
+    "where": {
+        "action": "append",
+        "type": _named(*LOG_CHOICES),
+        "metavar": "KIND=NAME,...",
+        "help": "the metric, filter or scorer that says what is solved, where logs hold several; "
         "may be repeated",
-    )
-    option("--name", help="name of the study (evals; tables: that of the folder)")
-    option(
-        "--words",
-        choices=tuple(VOCABULARY_OF_NAME),
-        help="images and classifiers, or items and models: what is printed of the study speaks of "
-        "these (by default what the source speaks of)",
-    )
-    # What single sources need.
-    option("--version", metavar="V", help="v4 or v6 (cifar10.1; v6)")
-    option(
-        "--keep-workers",
-        action="store_true",
-        help="keep workers' names, instead of codes that cannot be undone (tables)",
-    )
+    },
+    "judges": {"type": names, "metavar": "NAME,...", "help": "scorers whose verdicts are counted"},
+    "solvers": {
+        "type": names,
+        "metavar": "NAME,...",
+        "help": "models whose attempts are counted; the others are evaluated",
+    },
+    "threshold": {"type": float, "metavar": "SCORE", "help": "the least score of a solved item"},
+    "key": {"choices": get_args(Key), "help": "what tells items apart (auto)"},
+    "repeats": {
+        "action": "store_true",
+        "default": None,
+        "help": "records of one model and item that come again are further attempts",
+    },
+    "common": {
+        "action": "store_true",
+        "default": None,
+        "help": "keep the items that all models have, where a model lacks more than 5 %%",
+    },
+    "group": {
+        "action": "append",
+        "type": _named(),
+        "metavar": "NAME=TASK,...",
+        "help": "tasks, or patterns of their names, that are one data set; may be repeated (groups "
+        "of lm-evaluation-harness are known by their names)",
+    },
+}
+LOG_RENAME_TEXT = (
+    "read a column of a table, or a path in JSON (a.b), as item, model, score or dataset; may be "
+    "given several times"
+)
 
 
-def _add_logs(option: Callable[..., None]) -> None:
-    """Add the options of logs of evaluations, which have a group of their own."""
-    # What of a log counts: lists of names.
-    for name, text in (
-        ("metric", "the metric that says what is solved, where logs hold several"),
-        ("filter", "the filter of answers, likewise"),
-        ("scorer", "the scorer that says what is solved, likewise"),
-        ("judges", "scorers whose verdicts are counted"),
-        ("solvers", "models whose attempts are counted; the others are evaluated"),
-    ):
-        option(f"--{name}", type=names, metavar="NAME,...", help=text)
-    # How items are told apart, and what is kept of them.
-    option("--counts", type=Path, metavar="FILE", help="a table of dataset, item, selected, shown")
-    option("--threshold", type=float, metavar="SCORE", help="the least score of a solved item")
-    option("--key", choices=get_args(Key), help="what tells items apart (auto)")
-    option(
-        "--repeats",
-        action="store_true",
-        default=None,
-        help="records of one model and item that come again are further attempts",
-    )
-    option(
-        "--common",
-        action="store_true",
-        default=None,
-        help="keep the items that all models have, where a model lacks more than 5 %%",
-    )
-    option(
-        "--group",
-        action="append",
-        type=_group,
-        metavar="NAME=TASK,...",
-        help="tasks, or patterns of their names, that are one data set; may be repeated (groups of "
-        "lm-evaluation-harness are known by their names)",
-    )
-    # Where a table or JSON has what is read.
-    for name in COLUMN_OPTIONS:
-        option(
-            f"--{name}",
-            metavar="COLUMN",
-            help=f"the column of a table, or the path in JSON (a.b), of the {name}".replace(
-                "dataset", "data set"
-            ),
-        )
+@dataclass(frozen=True)
+class SourceImport:
+    """The command that imports one source."""
+
+    source: str
+    EXAMPLE: str
+
+    def add(self, parser: ArgumentParser) -> None:
+        """Say what the source takes."""
+        width = max(get_terminal_size().columns - 2, 40)
+        parser.description = fill(READERS[self.source].text, width)
+        parser.add_argument("files", type=Path, nargs="*", metavar="FILE", help="what to read")
+        for name in ("out", *SOURCE_OPTIONS.get(self.source, ())):
+            details = dict(OPTION_DETAILS[name])
+            if (self.source, name) == ("evals", "rename"):
+                details["help"] = LOG_RENAME_TEXT
+            parser.add_argument(f"--{name}", **details)
+
+    def run(self, arguments: Namespace) -> int:
+        """Import the files, or list what logs hold."""
+        options = _reader_options(self.source, arguments)
+        # Without --out, logs are only surveyed: users see what they hold before naming data sets.
+        survey = READERS[self.source].survey if arguments.out is None else None
+        if not arguments.files or (arguments.out is None and survey is None):
+            raise OptionError("import-needs-file-and-out", source=self.source)
+        if survey is not None:
+            return _print_survey(arguments, survey, options)
+        return _import(self.source, arguments, options)
 
 
-def _group(text: str) -> tuple[str, tuple[str, ...]]:
-    """A data set's name, and of which tasks it is."""
-    name, equals, rest = text.partition("=")
-    members = tuple(each.strip() for each in rest.split(","))
-    if not (name and equals and all(members)):
-        raise ArgumentTypeError(f"{text!r} is not NAME=TASK,...")
-    return name.strip(), members
+IMPORTS: Mapping[str, SourceImport] = {
+    name: SourceImport(name, reader.example) for name, reader in READERS.items()
+}
 
 
-def run(arguments: Namespace) -> int:
-    from bayesrep.sources.importing import refuse_unknown_options
+def _reader_options(source: str, arguments: Namespace) -> dict[str, Any]:
+    """The options of the source's reader that are given."""
+    given = vars(arguments)
+    options = {name: given.get(name) for name in signature(READERS[source].read).parameters}
+    renamed, further = (by_name(f"--{name}", given.get(name)) for name in ("rename", "further"))
+    if source == "evals":
+        for kind, members in given["where"] or ():
+            options[kind] = (*(options[kind] or ()), *members)
+        options["group"] = dict(given["group"]) if given["group"] else None
+        for column, name in (renamed or {}).items():
+            if name not in LOG_COLUMNS:
+                raise OptionError("renamed-to-no-log-column", column=column, name=name)
+            # Of several scores the reader takes the lowest.
+            options[name] = f"{options[name]},{column}" if options[name] else column
+    else:
+        options |= {"rename": renamed, "further": further}
+    ours = ("keep_workers", "progress")
+    return {name: each for name, each in options.items() if each is not None and name not in ours}
 
-    source, options = arguments.source, _given_options(arguments)
-    # Without --out, logs are only surveyed: users see what they hold before naming data sets.
-    reader = READERS[source]
-    survey = reader.survey if arguments.out is None else None
-    if not arguments.files or (arguments.out is None and survey is None):
-        raise OptionError("import-needs-file-and-out", source=source)
-    refuse_unknown_options(source, options, signature(reader.read).parameters)
-    if survey is not None:
-        return _print_survey(arguments, survey, options)
-    return _import(arguments, options)
 
-
-def _import(arguments: Namespace, options: Mapping[str, Any]) -> int:
+def _import(source: str, arguments: Namespace, options: Mapping[str, Any]) -> int:
     """Write what the files hold, and say what that is."""
     from bayesrep.sources.importing import import_files
     from bayesrep.studies.study_folder import StudyFolder
 
-    source, out = arguments.source, arguments.out
+    out, given = arguments.out, vars(arguments)
     # A folder that awaits counts is completed; any other existing folder needs --force.
     if not (READERS[source].adds_counts and StudyFolder(out).awaits_counts):
         new_folder(out, arguments)
@@ -230,10 +181,9 @@ def _import(arguments: Namespace, options: Mapping[str, Any]) -> int:
         arguments.files,
         out,
         force=arguments.force,
-        keep_workers=arguments.keep_workers,
-        selections=_selections(arguments.selection or ()),
-        words=arguments.words,
-        people=arguments.people,
+        keep_workers=given.get("keep_workers", False),
+        selections=_selections(given.get("selection") or ()),
+        people=given.get("people"),
         progress=not arguments.quiet,
         **options,
     )
@@ -253,17 +203,8 @@ def _written_options(options: Mapping[str, Any]) -> Iterator[str]:
             for group, tasks in value.items():
                 yield from ("--group", f"{group}={','.join(tasks)}")
         else:
-            yield from (f"--{name}", value if isinstance(value, str) else ",".join(value))
-
-
-def _given_options(arguments: Namespace) -> dict[str, Any]:
-    """The options of sources that are given, by name."""
-    names = (*SOURCE_OPTIONS, *OF_LOGS, *COLUMN_OPTIONS, *FLAG_OPTIONS)
-    options: dict[str, Any] = {name: getattr(arguments, name) for name in names}
-    options["group"] = dict(arguments.group) if arguments.group else None
-    given = {name: value for name, value in options.items() if value is not None}
-    given |= table_options(arguments)
-    return {name: value for name, value in given.items() if name != "people"}  # of no reader
+            for column in value.split(","):
+                yield from ("--rename", f"{column}={name}")
 
 
 def _describe_imported(contents: "StudyContents", out: Path) -> tuple[list[str], str | None]:
@@ -328,7 +269,7 @@ def _print_survey(
     # The options of the survey are repeated, so that the next command reads the same rows.
     words = (*arguments.files, *_written_options(options))
     named = ("--reference", "NAME", "--replication", "NAME", "--out", "STUDY")
-    lines.append(f"Next: {process.command('import', arguments.source, *words, *named)}")
+    lines.append(f"Next: {process.command('import', 'evals', *words, *named)}")
     return emit(arguments, "\n".join(lines), {"datasets": table.to_dicts(), "groups": groups})
 
 
@@ -340,15 +281,16 @@ def _without_counts(contents: "StudyContents", out: Path) -> list[str]:
     if vocabulary_of(contents.provenance) != "images":
         return [
             f"Answers of {count:,} model{'s' if count != 1 else ''} on {names}",
-            f"Written to {out}; for a study it awaits counts: import again with --judges, "
-            "--solvers or --counts",
+            f"Written to {out}; for a study it awaits counts: import again with --judges or "
+            "--solvers, or a table of counts (import tables) to the same --out",
             following,
         ]
+    multilabel = ("papers", "compare", out, "--table", "multilabel")
     return [
         f"Answers of {count} classifiers on {names}",
         f"Written to {out}",
         following,
-        f"With labels: {process.command('papers', 'multilabel', out, '--labels', 'FILE')}",
+        f"With labels: {process.command(*multilabel, '--labels', 'FILE')}",
         f"With counts: {process.command('import', 'tables', 'counts.csv', '--out', out)}",
     ]
 

@@ -1,15 +1,14 @@
 """`bayesrep predict`: evaluate classifiers on images, and write their predictions into a study."""
 
 import warnings
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Mapping
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 from bayesrep.choices import Kept, Precision
 from bayesrep.commands.options import given_options, named_path, names
 from bayesrep.commands.output import (
-    emit,
     emit_table,
     finding,
     report_missing_arguments,
@@ -20,12 +19,11 @@ from bayesrep.errors import OptionError, PredictionWarning, listing
 
 EXAMPLE = "--images v1=val/ v2=imagenetv2/ --study my-study --classifiers resnet50"
 
-_IMAGE_OPTIONS = ("classes", "keep", "batch_size", "precision", "compile", "workers", "weights")
 # By the kind of images, the options that have no use beside it: kept logits are evaluated already.
 _NO_USE: Mapping[str, tuple[str, ...]] = {
     "--images": (),
     "--suite": ("labels", "among"),
-    "--from-logits": (*_IMAGE_OPTIONS, "cache", "ray", "catalog"),
+    "--from-logits": ("classes", "keep", "precision", "weights", "ray"),
 }
 
 
@@ -37,10 +35,9 @@ def add(parser: ArgumentParser) -> None:
         "--classifiers",
         type=names,
         metavar="NAMES|@FILE",
-        help="names of timm or hf-hub:..., separated by commas, or a file with one a line",
+        help="names of timm or hf-hub:..., separated by commas, or a file with one a line; "
+        "engstrom2020, tsipras2020, shankar2020, anzaku2022: those of a paper",
     )
-    option("--catalog", metavar="NAME", help="the classifiers of a paper: see --list")
-    option("--list", action="store_true", help="list the catalogs and stop")
     option("--labels", type=Path, metavar="FILE", help="ground truth of a flat folder")
     option(
         "--classes", type=Path, metavar="FILE", help="index, name: the outputs, if not ImageNet's"
@@ -92,28 +89,14 @@ def _add_computation(parser: ArgumentParser) -> None:
     option = parser.add_argument
     option("--keep", choices=get_args(Kept), help="keep every output, not five labels alone")
     option("--device", help="auto, cpu, cuda, cuda:1, mps")
-    option("--batch-size", type=_count_or_auto, metavar="auto|N", help="images at a time")
     option("--precision", choices=get_args(Precision), help="of the networks' arithmetic")
-    option("--compile", action="store_true", help="torch.compile, held to uncompiled answers")
-    option("--workers", type=_count_or_auto, metavar="auto|N", help="threads")
     option("--weights", type=Path, metavar="DIR", help="files of weights instead of the hub's")
-    option("--cache", type=Path, metavar="DIR", help="keep preprocessed images for later runs")
     option("--ray", metavar="ADDRESS|local", help="spread over Ray (extra [ray])")
-
-
-def _count_or_auto(text: str) -> int | None:
-    if text == "auto":
-        return None
-    if not text.isdecimal() or not int(text):
-        raise ArgumentTypeError(f"{text!r} is neither auto nor a whole number above 0")
-    return int(text)
 
 
 def run(arguments: Namespace) -> int:
     from bayesrep.studies.study_folder import StudyFolder
 
-    if arguments.list:
-        return _list_catalogs(arguments)
     if missing := _missing_arguments(arguments):
         return report_missing_arguments("predict", missing)
     # What is said belongs to the answers, whatever the environment does with warnings.
@@ -161,8 +144,8 @@ def _missing_arguments(arguments: Namespace) -> list[str]:
     missing = [] if chosen else ["--images"]
     if arguments.study is None:
         missing.append("--study")
-    if not arguments.classifiers and not arguments.catalog and arguments.from_logits is None:
-        missing.append("--classifiers or --catalog")
+    if not arguments.classifiers and arguments.from_logits is None:
+        missing.append("--classifiers")
     return missing
 
 
@@ -175,8 +158,7 @@ def _predict(arguments: Namespace) -> dict[str, Any]:
         options = given_options(arguments, vision.predict_from_logits)
         name, folder = arguments.from_logits
         return {name: vision.predict_from_logits(folder, name, arguments.study, **options)}
-    # Names come from the command line and the catalog; a name in both is taken once.
-    arguments.classifiers = _classifiers(arguments)
+    arguments.classifiers = _with_catalogs(arguments.classifiers)
     options = given_options(arguments, vision.predict_sets)
     if arguments.suite is not None:
         sets = vision.read_suite(arguments.suite)
@@ -255,37 +237,17 @@ def _choice(report: Any) -> list[str]:
     return [f"Answers: {report.among}{left_out if report.outside else ''}"]
 
 
-def _classifiers(arguments: Namespace) -> list[str]:
-    """The classifiers given, then those of the catalog that timm still has."""
-    from bayesrep.vision import catalog_names
+def _with_catalogs(given_names: Sequence[str]) -> list[str]:
+    """The classifiers given, each once; a catalog's name stands for those that timm still has."""
+    from bayesrep.vision.catalogs import CATALOG_TITLES, catalog_names
 
-    given_names = arguments.classifiers or []
-    if not arguments.catalog:
-        return given_names
-    all_names, vanished = catalog_names(arguments.catalog)
-    for entry in vanished:
-        say(f"{entry.classifier}: {entry.note}")
-    return [*given_names, *(name for name in all_names if name not in given_names)]
-
-
-def _list_catalogs(arguments: Namespace) -> int:
-    from bayesrep.report.table_format import columns
-    from bayesrep.vision.catalogs import CATALOG_TITLES, catalog_names, read_catalog
-
-    parts: list[str] = []
-    facts: dict[str, Any] = {}
-    for name, source in CATALOG_TITLES.items():
-        all_names, _ = catalog_names(name)
-        entries = [
-            (each, each.timm if each.timm in all_names else None) for each in read_catalog(name)
-        ]
-        rows = [[entry.classifier, timm or "-", entry.note] for entry, timm in entries]
-        parts.append(f"{name}: {source}\n\n{columns(['in the paper', 'in timm', ''], rows)}")
-        facts[name] = [
-            {"classifier": entry.classifier, "timm": timm, "note": entry.note}
-            for entry, timm in entries
-        ]
-    return emit(arguments, "\n\n".join(parts), {"catalogs": facts})
+    classifiers: dict[str, None] = {}
+    for name in given_names:
+        known, vanished = catalog_names(name) if name in CATALOG_TITLES else ([name], [])
+        for entry in vanished:
+            say(f"{entry.classifier}: {entry.note}")
+        classifiers |= dict.fromkeys(known)
+    return list(classifiers)
 
 
 def describe_kept(arguments: Namespace) -> str:

@@ -60,7 +60,7 @@ READERS: Mapping[str, Reader] = {
         "Logs of evaluations of language models: lm-evaluation-harness, Inspect, Every Eval Ever, "
         "or tables and JSON Lines of item, model and score. Items are images, models classifiers, "
         "judges annotators. Without --out it lists what the logs hold.",
-        "logs --reference gsm8k --replication gsm1k --counts judged.csv --out study",
+        "logs --reference gsm8k --replication gsm1k --solvers org/a,org/b --out study",
         survey=evals.list_contents,
     ),
     "cifar10h": Reader(
@@ -77,7 +77,7 @@ READERS: Mapping[str, Reader] = {
         cifar10_1.read,
         "What 20 classifiers answered on CIFAR-10 and CIFAR-10.1: the folder "
         "github.com/modestyachts/CIFAR-10.1 and the labels of CIFAR-10's test set as a .npy "
-        "vector. Nobody counted annotators, so it is for `papers compare` and `papers match`; "
+        "vector. Nobody counted annotators, so it is for `papers compare`; "
         "counts may be added as a table.",
         "CIFAR-10.1 cifar10_test_set_original_labels.npy --out cifar",
         has_counts=False,
@@ -86,7 +86,7 @@ READERS: Mapping[str, Reader] = {
         imagenetv2.read,
         "What 45 classifiers answered on ImageNet and ImageNet-v2: the folder `data` of "
         "github.com/modestyachts/ImageNetV2. With a table of counts (dataset, image, selected, "
-        "shown) it is a study; alone it is for `papers compare` and `papers match`.",
+        "shown) it is a study; alone it is for `papers compare`.",
         "ImageNetV2/data counts.csv --out imagenet-v2",
     ),
     "madrylab": Reader(
@@ -101,7 +101,7 @@ READERS: Mapping[str, Reader] = {
         "A folder a data set, the reference's first, for data sets that come as arrays, such as "
         "CIFAR-10.2 and CINIC-10: labels.npy (whole numbers), classes.txt if classes have names, "
         "and NAME.npy a classifier (probabilities [N, K], class numbers [N], or the best [N, R]); "
-        "for `papers compare` and `papers match`.",
+        "for `papers compare`.",
         "cifar-10 cinic-10 --out cinic",
         has_counts=False,
     ),

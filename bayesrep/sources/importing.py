@@ -1,6 +1,6 @@
 """Import of a source's files into a study's folder, complete or not yet."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from inspect import signature
@@ -15,7 +15,6 @@ from bayesrep.studies.leniency import Annotators, add_people, warn_of_people
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.study_folder import StudyFolder
 from bayesrep.studies.validation import REQUIRED_ROLES
-from bayesrep.studies.vocabulary import PROVENANCE_ENTRY
 
 
 def import_files(
@@ -26,23 +25,20 @@ def import_files(
     force: bool = False,
     keep_workers: bool = False,
     selections: Mapping[str, Any] | None = None,
-    words: str | None = None,
     people: Annotators = None,
     progress: bool = False,
     **options: Any,
 ) -> StudyContents:
     """Read published data or tables, write them to a folder, and return its contents.
 
-    Options are those of the source's reader, None for its defaults; any other is an
-    `OptionError`. Workers' names are personal data: irreversible codes, new ones every time,
-    replace them unless `keep_workers`. `selections` are the rules by which the counts kept images,
-    by the data set's name (see `Selection.parse`). `words` names the study's vocabulary, in place
-    of the source's, and `people` says who answered.
+    Options are those of the source's reader, None for its defaults. Workers' names are personal
+    data: irreversible codes, new ones every time, replace them unless `keep_workers`. `selections`
+    are the rules by which the counts kept images, by the data set's name (see `Selection.parse`).
+    `people` says who answered.
     """
     reader = READERS[source]
     parameters = signature(reader.read).parameters
     reader_options = {name: value for name, value in options.items() if value is not None}
-    refuse_unknown_options(source, reader_options, parameters)
     rules = {name: _rule(name, rule) for name, rule in (selections or {}).items()}
     ours = {"keep_workers": keep_workers, "progress": progress}
     reader_options |= {name: value for name, value in ours.items() if name in parameters}
@@ -58,8 +54,6 @@ def import_files(
     contents = reader.read(files, **reader_options)
     if rules:
         contents = _apply_rules(contents, rules)
-    if words is not None:
-        contents = replace(contents, provenance={**contents.provenance, PROVENANCE_ENTRY: words})
     contents = replace(contents, provenance=add_people(contents.provenance, people))
     warn_of_people(contents.datasets, people)
     contents.write(out, force=force)
@@ -68,13 +62,6 @@ def import_files(
         with suppress(StudyError):
             return StudyContents.open(out)
     return contents
-
-
-def refuse_unknown_options(source: str, options: Iterable[str], parameters: Container[str]) -> None:
-    """Refuse options that a source does not take."""
-    for name in options:
-        if name not in parameters:
-            raise OptionError("option-foreign-to-source", source=source, option=name)
 
 
 def _rule(name: str, rule: Any) -> Selection:

@@ -210,8 +210,7 @@ class _Files:
         name = quote_word(_in_line_of_csv(classifier))
         advice = (
             f"make them with `bayesrep predict --study {quote_word(str(self.root))} "
-            f"--dataset {quote_word(self.name)} --classifiers {name} "
-            "--images PATH --force`"
+            f"--images {quote_word(self.name)}=PATH --classifiers {name} --force`"
         )
         # Labels are in the data set's table of images, or else in each file of predictions.
         possible = ["label", *self.labels, *self.probabilities]

@@ -341,5 +341,5 @@ def _keep_for_this_run(
     else:
         bar.say(
             f"{place} has no room for {need / 1e9:.0f} GB of preprocessed images: they are decoded "
-            "again in every pass (--cache names a larger disk)"
+            "again in every pass (in Python `cache` names a larger disk)"
         )

@@ -342,10 +342,9 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("fit", "{study}", "--out", "{out}.nc", "--set", "degree={n}"),
     ("fit", "{study}", "--out", "{out}.nc", "--chains", "{n}"),
     ("fit", "{study}", "--out", "{out}.nc", "--model", "{n}"),
-    ("papers", "match", "{study}", "--seed", "{n}"),
-    ("papers", "match", "{study}", "--runs", "{n}"),
-    ("papers", "multilabel", "{study}", "--trials", "{n}"),
-    ("papers", "compare", "{study}", "--fast", "{n}"),
+    ("papers", "compare", "{study}", "--table", "matched", "--seed", "{n}"),
+    ("papers", "compare", "{study}", "--table", "baseline", "--baseline", "{n}"),
+    ("papers", "compare", "{study}", "--datasets", "{n}"),
 )
 ODD_OPTIONS: tuple[str, ...] = ("-1", "1e9", "99999999999", "9" * 20, "9" * 5000, "nan", "inf", "")
 ODD_OPTIONS += ("components=1000000", "=", "a=b", "²", "\x1b[31m", "1:0", "0:99999999999", "1e-400")

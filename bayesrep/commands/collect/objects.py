@@ -21,7 +21,7 @@ def add(parser: ArgumentParser) -> None:
         "--sets",
         type=Path,
         metavar="TABLE",
-        help="each object's label, as `papers multilabel` takes them",
+        help="each object's label, as `papers compare` takes them",
     )
     option(
         "--fates",

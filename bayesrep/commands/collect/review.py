@@ -28,7 +28,7 @@ def add(parser: ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="FILE",
-        help="label sets: the labels that are right, as `papers multilabel` takes them",
+        help="label sets: the labels that are right, as `papers compare` takes them",
     )
     option("--humans", type=Path, metavar="FILE", help="people's answers, to be judged too")
     option("--reviewers", type=names, metavar="NAME,NAME", help="people who share the tasks")

@@ -1,13 +1,14 @@
-"""`bayesrep papers compare`: classifiers beside people and each other on all data sets."""
+"""`bayesrep papers compare`: what papers measure of classifiers' answers, a table each."""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import bayesrep
 from bayesrep.commands.options import (
     ROLE_NAMES,
-    add_datasets,
     add_protocol,
     add_shared,
     given_options,
@@ -16,47 +17,42 @@ from bayesrep.commands.options import (
     refuse_foreign,
 )
 from bayesrep.commands.output import emit_table
-from bayesrep.errors import OptionError
-from bayesrep.studies.vocabulary import named_words
+from bayesrep.errors import OptionError, StudyError
+from bayesrep.studies.vocabulary import Words, named_words
 
-EXAMPLE = "my-study"
-
-_ROBUSTNESS_OPTIONS = ("robustness", "baseline")
-_ONLY_FOR = {
-    "subsets": ("subsets",),
-    "fast": ("subsets",),
-    "baseline": _ROBUSTNESS_OPTIONS,
-    "posterior": _ROBUSTNESS_OPTIONS,
-}
-"""Tables that take an option which is not for all."""
+EXAMPLE = "my-study --table pairs"
+PUBLISHED_NOTE = (
+    "Published rows are as printed, of 1,000 images each; their intervals on ImageNet-v2 belong to "
+    "other accuracies: docs/papers-disagree.md."
+)
 
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    tables = ("accuracies", "pairs", "lines", "subsets", "missed", "confusion")
-    add_protocol(parser, *tables, *_ROBUSTNESS_OPTIONS)
-    add_datasets(parser)
+    add_protocol(parser, *_TABLES)
+    option(
+        "--datasets",
+        type=names,
+        metavar="NAME,NAME",
+        help="roles or names, the reference first; tables of one data set are of the first "
+        "(reference,replication)",
+    )
     # Who is compared, and by which labels.
     option("--humans", type=Path, metavar="FILE", help="a table of image, labeler, answer")
-    option("--labels", type=Path, nargs="+", metavar="FILE", help="label sets of both data sets")
-    option("--published", action="store_true", help="add the people and networks of Shankar et al.")
-    add_shared(parser, "--classes", "--by")
+    option(
+        "--labels",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="label sets: real.json, tables of image and label, or those of `collect objects`",
+    )
+    add_shared(parser, "--objects", "--counts", "--classes", "--by")
     # What single tables take: subsets of images, effective robustness, the confusion.
     option(
         "--subsets",
         type=Path,
         metavar="FILE",
         help="images to look at alone: a table of image and columns of true and false or names",
-    )
-    option(
-        "--fast",
-        type=float,
-        metavar="SECONDS",
-        help="look alone at images that people answered so fast in the median (60 in the paper); "
-        "--humans with a column seconds",
-    )
-    option(
-        "--dataset", choices=ROLE_NAMES, default=ROLE_NAMES[0], help="of the confusion (reference)"
     )
     option(
         "--baseline",
@@ -74,58 +70,64 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.protocols import compare, read_humans, read_label_sets, read_some_label_sets
-    from bayesrep.protocols.humans import add_published
-    from bayesrep.report.protocols_text import (
-        comparison_finding,
-        comparison_table,
-        lines_table,
-        tested_pairs_table,
-    )
-    from bayesrep.report.subsets_text import subsets_text
-    from bayesrep.report.table_format import rows_table
     from bayesrep.studies.study_folder import StudyFolder
 
-    _check_options(arguments)
-    if arguments.table in _ROBUSTNESS_OPTIONS:
-        return _show_robustness(arguments)
-    both = _read_both(arguments)
+    table = _TABLES[arguments.table]
+    _check_options(arguments, table)
     folder = StudyFolder(arguments.study)
-    left_out, words = folder.images_left_out, named_words(folder.provenance)
-    # Tables that need more than accuracies are made and returned first.
+    found, text, *facts = table.make(arguments, named_words(folder.provenance))
+    return emit_table(arguments, found, text, *facts, left_out=folder.images_left_out)
+
+
+def _check_options(arguments: Namespace, table: "_Table") -> None:
+    """Refuse options of other tables, and lacking ones."""
+    options = dict.fromkeys(name for each in _TABLES.values() for name in each.options)
+    refuse_foreign(
+        arguments,
+        {name: [of for of, each in _TABLES.items() if name in each.options] for name in options},
+    )
+    if table.needs and not any(getattr(arguments, name) for name in table.needs):
+        needed = " or ".join(f"--{name}" for name in table.needs)
+        raise OptionError("table-needs-file", table=arguments.table, options=needed)
+
+
+def _two_names(arguments: Namespace) -> Sequence[str]:
+    """The reference and the replication."""
+    both = tuple(arguments.datasets or ROLE_NAMES)
+    if len(both) != 2:
+        raise OptionError("table-of-two-data-sets", table=arguments.table)
+    return both
+
+
+def _compared(arguments: Namespace, words: Words) -> tuple[Any, ...]:
+    """Accuracies, pairs and lines, which come from one comparison."""
+    from bayesrep.protocols import compare, read_humans, read_label_sets
+    from bayesrep.protocols.humans import add_published
+    from bayesrep.report import protocols_text
+
+    both = _read_both(arguments)
     humans = read_humans(arguments.humans, *both) if arguments.humans else None
-    if arguments.table == "confusion":
-        table = _confusion(arguments, both, humans)
-        return emit_table(arguments, table, rows_table(table, words=words), left_out=left_out)
-    if arguments.table in ("subsets", "missed"):
-        some = read_some_label_sets(arguments.labels, *both) if arguments.labels else None
-        if arguments.table == "subsets":
-            table = _subsets(arguments, both, humans, some)
-            return emit_table(arguments, table, subsets_text(table, words), left_out=left_out)
-        table = _count_missed(both, humans, some)
-        return emit_table(arguments, table, rows_table(table, words=words), left_out=left_out)
-    # Accuracies, lines and pairs come from one comparison.
     sets = None
     if arguments.labels:
         one, other = (read_label_sets(arguments.labels, data) for data in both)
         sets = one, other
     options = {**given_options(arguments, compare), "humans": humans, "sets": sets}
     comparison = compare(*both, **options)
-    if arguments.table != "accuracies":
-        lines = arguments.table == "lines"
-        table = comparison.lines if lines else comparison.pairs()
-        table_text = lines_table(table, words=words) if lines else tested_pairs_table(table, words)
-        return emit_table(arguments, table, table_text, left_out=left_out)
-    table = comparison.accuracies
-    if arguments.published:
-        table = add_published(table)
-    text, facts = comparison_table(table, comparison.lines, words), comparison.lines.to_dicts()
-    names = [data.dataset for data in both]
-    sentence = comparison_finding(comparison.accuracies, comparison.lines, names, words)
-    text = "\n\n".join(
-        filter(None, (text, _PUBLISHED_NOTE if arguments.published else "", sentence))
+    accuracies, lines = comparison.accuracies, comparison.lines
+    if arguments.table == "lines":
+        return lines, protocols_text.lines_table(lines, words=words)
+    if arguments.table == "pairs":
+        pairs = comparison.pairs()
+        return pairs, protocols_text.tested_pairs_table(pairs, words)
+    is_published = arguments.table == "published"
+    table = add_published(accuracies) if is_published else accuracies
+    dataset_names = [data.dataset for data in both]
+    texts = (
+        protocols_text.comparison_table(table, lines, words),
+        PUBLISHED_NOTE if is_published else "",
+        protocols_text.comparison_finding(accuracies, lines, dataset_names, words),
     )
-    return emit_table(arguments, table, text, {"lines": facts}, left_out)
+    return table, "\n\n".join(filter(None, texts)), {"lines": lines.to_dicts()}
 
 
 def _read_both(arguments: Namespace) -> Any:
@@ -134,59 +136,193 @@ def _read_both(arguments: Namespace) -> Any:
     from bayesrep.studies.answers import right_or_wrong
     from bayesrep.studies.study_folder import StudyFolder
 
-    folder, roles = StudyFolder(arguments.study), (arguments.reference, arguments.replication)
+    roles = _two_names(arguments)
     # Right and wrong answers suffice for accuracies, and are read without label files.
-    simple = arguments.table not in ("confusion", "subsets", "missed")
-    simple &= not (arguments.humans or arguments.labels)
-    parts = folder.find_parts(roles)
-    if simple and roles == ROLE_NAMES and "study" in parts and "labels" not in parts:
-        return right_or_wrong(bayesrep.read_study(arguments.study))
+    if not (arguments.humans or arguments.labels) and roles == ROLE_NAMES:
+        parts = StudyFolder(arguments.study).find_parts(roles)
+        if "study" in parts and "labels" not in parts:
+            return right_or_wrong(bayesrep.read_study(arguments.study))
     return read_predictions(arguments.study, roles, ranks=1)
 
 
-_PUBLISHED_NOTE = (
-    "Published rows are as printed, of 1,000 images each; their intervals on ImageNet-v2 belong to "
-    "other accuracies: docs/papers-disagree.md."
-)
+def _subsets(arguments: Namespace, words: Words) -> tuple[Any, ...]:
+    """Everybody on subsets of classes and of images."""
+    from bayesrep import protocols
+    from bayesrep.files.tables import read_only
+    from bayesrep.protocols.by_subset import FAST_SECONDS, of_classes
+    from bayesrep.report.subsets_text import subsets_text
+
+    both = protocols.read_predictions(arguments.study, _two_names(arguments), ranks=1)
+    humans = protocols.read_humans(arguments.humans, *both) if arguments.humans else None
+    sets = protocols.read_some_label_sets(arguments.labels, *both) if arguments.labels else None
+    classes = both[0].classes
+    groups = protocols.read_groups(arguments.classes, classes) if arguments.classes else None
+    masks = of_classes(protocols.class_subsets(classes, groups), *both)
+    # A subset without an image in either data set has no accuracy.
+    subsets = {name: each for name, each in masks.items() if any(mask.any() for mask in each)}
+    if arguments.subsets is not None:
+        subsets |= protocols.read_image_subsets(arguments.subsets, *both)
+    if humans and "seconds" in read_only(arguments.humans, ("seconds",)).frame.columns:
+        name = f"fast images ({FAST_SECONDS:g} s)"
+        subsets[name] = protocols.fast_images(arguments.humans, *both)
+    options = given_options(arguments, protocols.compare_subsets)
+    options |= {"humans": humans, "sets": sets}
+    table = protocols.compare_subsets(both[0], both[1], subsets, **options)
+    return table, subsets_text(table, words)
 
 
-def _check_options(arguments: Namespace) -> None:
-    """Refuse options of one table elsewhere, and those that lack another."""
-    refuse_foreign(arguments, _ONLY_FOR)
-    if arguments.fast is not None and arguments.humans is None:
-        raise OptionError("fast-needs-humans")
-    if arguments.table == "missed" and arguments.labels is None:
-        raise OptionError("missed-needs-labels")
+def _missed(arguments: Namespace, words: Words) -> tuple[Any, ...]:
+    """Images that all classifiers, all people, or both get wrong."""
+    import polars as pl
+
+    from bayesrep import protocols
+    from bayesrep.report.table_format import rows_table
+
+    both = protocols.read_predictions(arguments.study, _two_names(arguments), ranks=1)
+    humans = protocols.read_humans(arguments.humans, *both) if arguments.humans else None
+    rows = []
+    sets = protocols.read_some_label_sets(arguments.labels, *both)
+    for place, (data, labels) in enumerate(zip(both, sets, strict=True)):
+        # Missed images need multi-label sets, which may exist for one data set alone.
+        if labels is None:
+            continue
+        wrong = {"all classifiers": protocols.missed_by_all(data, labels)}
+        if humans is not None:
+            wrong["all people"] = protocols.missed_by_all(humans[place], labels)
+            wrong["everybody"] = wrong["all classifiers"] & wrong["all people"]
+        for who, images in wrong.items():
+            rows += [
+                (data.dataset, who, str(data.images[n]), data.classes[data.labels[n]])
+                for n in images.nonzero()[0]
+            ]
+    schema = {name: pl.String for name in ("dataset", "missed_by", "image", "label")}
+    table = pl.DataFrame(rows, schema, orient="row")
+    return table, rows_table(table, words=words)
 
 
-def _show_robustness(arguments: Namespace) -> int:
-    """Print classifiers' distances from the baseline's line on every data set, or the lines."""
+def _confusion(arguments: Namespace, words: Words) -> tuple[Any, ...]:
+    """Confusions on one data set, of all participants or of one less another."""
+    from bayesrep import protocols
+    from bayesrep.protocols.subsets import read_grouping
+    from bayesrep.report.table_format import rows_table
+
+    # What people say of objects and labels may be of one data set alone.
+    of_people = arguments.objects or arguments.counts
+    roles = arguments.datasets or ROLE_NAMES[: 1 if of_people and not arguments.humans else 2]
+    data = protocols.read_predictions(arguments.study, roles, ranks=1)
+    answers = data[0]
+    if arguments.humans:
+        answers = protocols.beside(answers, protocols.read_humans(arguments.humans, *data)[0])
+    if of_people:
+        options = given_options(arguments, protocols.read_people)
+        answers = protocols.people_beside(answers, protocols.read_people(answers, **options))
+    grouping = read_grouping(arguments.classes, answers.classes, arguments.by)
+    if not arguments.between:
+        table = protocols.confusion(
+            answers, grouping, **given_options(arguments, protocols.confusion)
+        )
+    elif len(arguments.between) != 2:
+        raise OptionError("between-takes-two-names")
+    else:
+        one, other = arguments.between
+        table = protocols.confusion_difference(answers, one, other, grouping)
+    return table, rows_table(table, words=words)
+
+
+def _by_labels(arguments: Namespace, words: Words) -> tuple[Any, ...]:
+    """Accuracy by all labels that are right on an image, or what occurs together."""
+    from bayesrep import protocols
+    from bayesrep.protocols.subsets import read_grouping
+    from bayesrep.report.protocols_text import multilabel_table
+    from bayesrep.report.table_format import rows_table
+
+    answers, sets = _read_labelled(arguments)
+    file, by = arguments.classes, arguments.by
+    if arguments.table == "co-occurrence":
+        grouping = read_grouping(file, answers.classes, by)
+        options = given_options(arguments, protocols.co_occurrence)
+        table = protocols.co_occurrence(answers, sets, grouping, **options)
+        return table, rows_table(table, words=words)
+    groups = protocols.read_groups(file, answers.classes) if file and not by else None
+    if by and (chosen := read_grouping(file, answers.classes, by)) is not None:
+        groups = {by: chosen}
+    options = given_options(arguments, protocols.multilabel)
+    options["subsets"] = protocols.class_subsets(answers.classes, groups)
+    table = protocols.multilabel(answers, sets, **options)
+    return table, multilabel_table(table, words)
+
+
+def _read_labelled(arguments: Namespace) -> tuple[Any, Any]:
+    """The answers and label sets of the data set asked for, or else of that which has any."""
+    from bayesrep import protocols
+
+    files = arguments.labels or [arguments.objects]
+    roles = arguments.datasets or ROLE_NAMES
+    (answers,) = protocols.read_predictions(arguments.study, roles[:1])
+    try:
+        return answers, protocols.read_label_sets(files, answers)
+    except StudyError as error:
+        if arguments.datasets or error.violation.rule != "label-sets-of-other-images":
+            raise
+        # Label sets may be those of the replication; the first error is the one to report.
+        try:
+            (other,) = protocols.read_predictions(arguments.study, roles[1:])
+            _, sets = protocols.read_some_label_sets(files, answers, other)
+        except StudyError:
+            raise error from None
+        return other, sets
+
+
+def _people(arguments: Namespace, words: Words) -> tuple[Any, ...]:
+    """What people see on the images of one data set, or what they say of the predictions."""
+    from bayesrep import protocols
+    from bayesrep.report.table_format import rows_table
+
+    (answers,) = protocols.read_predictions(arguments.study, (arguments.datasets or ROLE_NAMES)[:1])
+    people = protocols.read_people(answers, **given_options(arguments, protocols.read_people))
+    function = {
+        "people": protocols.compare_labels_with_people,
+        "judged": protocols.compare_predictions_with_people,
+    }[arguments.table]
+    table = function(answers, people, **given_options(arguments, function))
+    return table, rows_table(table, words=words)
+
+
+def _matched(arguments: Namespace, words: Words) -> tuple[Any, ...]:
+    """Accuracy on images about which a classifier says alike."""
+    from bayesrep.protocols import match, read_predictions
+    from bayesrep.report.protocols_text import matched_table
+    from bayesrep.report.table_format import rows_table
+
+    roles = _two_names(arguments)
+    both = read_predictions(arguments.study, roles, ranks=1, confidence=True)
+    found = match(*both, progress=not arguments.quiet, **given_options(arguments, match))
+    if arguments.table == "matched":
+        return found.accuracies, matched_table(found.accuracies, words)
+    table = getattr(found, arguments.table)
+    return table, rows_table(table, words=words)
+
+
+def _robustness(arguments: Namespace, words: Words) -> tuple[Any, ...]:
+    """Classifiers' distances from the baseline's line on every data set, or the lines."""
     from bayesrep.protocols import measure_robustness, measure_shifts
     from bayesrep.report.robustness_figures import baselines_table, robustness_table
     from bayesrep.studies.answers import read_every_answer
-    from bayesrep.studies.study_folder import StudyFolder
 
-    folder = StudyFolder(arguments.study)
-    answers = read_every_answer(arguments.study, [arguments.reference])
-    classifiers = answers[0].classifiers
+    answers = read_every_answer(arguments.study, (arguments.datasets or ROLE_NAMES)[:1])
     shifts = measure_shifts(answers, **given_options(arguments, measure_shifts))
     if arguments.posterior is not None:
         shifts = _adjust_replication(arguments, shifts, answers[0])
     options = given_options(arguments, measure_robustness)
-    robustness = measure_robustness(shifts, classifiers, **options)
-    left_out, words = folder.images_left_out, named_words(folder.provenance)
+    found = measure_robustness(shifts, answers[0].classifiers, **options)
     if arguments.table == "baseline":
-        text = baselines_table(robustness.lines, words)
-        return emit_table(arguments, robustness.lines, text, left_out=left_out)
-    facts = {"lines": robustness.lines.to_dicts()}
-    text = robustness_table(robustness.classifiers, words)
-    return emit_table(arguments, robustness.classifiers, text, facts, left_out)
+        return found.lines, baselines_table(found.lines, words)
+    text = robustness_table(found.classifiers, words)
+    return found.classifiers, text, {"lines": found.lines.to_dicts()}
 
 
 def _adjust_replication(arguments: Namespace, shifts: Any, reference: Any) -> list[Any]:
     """The accuracies on the replication as a fit of the study adjusts them."""
-    from dataclasses import replace
-
     from bayesrep.posterior.fitted import Fitted
 
     study = bayesrep.read_study(arguments.study)
@@ -204,63 +340,26 @@ def _adjust_replication(arguments: Namespace, shifts: Any, reference: Any) -> li
     return [replace(each, **values) if each.dataset == name else each for each in shifts]
 
 
-def _subsets(arguments: Namespace, both: Any, humans: Any, sets: Any) -> Any:
-    """Everybody on subsets of classes and of images."""
-    from bayesrep.protocols import class_subsets, compare_subsets, read_groups
-    from bayesrep.protocols.by_subset import fast_images, of_classes, read_image_subsets
+@dataclass(frozen=True)
+class _Table:
+    """What makes a table, the options that not all tables take, and those of which it needs one."""
 
-    groups = read_groups(arguments.classes, both[0].classes) if arguments.classes else None
-    masks = class_subsets(both[0].classes, groups)
-    # A subset without an image in either data set has no accuracy.
-    subsets = {name: each for name, each in of_classes(masks, *both).items() if _have_marks(each)}
-    if arguments.subsets is not None:
-        subsets |= read_image_subsets(arguments.subsets, *both)
-    if arguments.fast is not None:
-        fast = fast_images(arguments.humans, *both, seconds=arguments.fast)
-        subsets[f"fast images ({arguments.fast:g} s)"] = fast
-    options = {**given_options(arguments, compare_subsets), "humans": humans, "sets": sets}
-    return compare_subsets(both[0], both[1], subsets, **options)
+    make: Callable[[Namespace, Words], tuple[Any, ...]]
+    options: Sequence[str] = ()
+    needs: Sequence[str] = ()
 
 
-def _have_marks(masks: Any) -> bool:
-    return any(mask.any() for mask in masks)
-
-
-def _count_missed(both: Any, humans: Any, sets: Any) -> Any:
-    """Images that all classifiers, all people, or both get wrong."""
-    import polars as pl
-
-    from bayesrep.protocols.by_subset import missed_by_all
-
-    rows = []
-    for place, (data, labels) in enumerate(zip(both, sets, strict=True)):
-        # Missed images need multi-label sets, which may exist for one data set alone.
-        if labels is None:
-            continue
-        wrong = {"all classifiers": missed_by_all(data, labels)}
-        if humans is not None:
-            wrong["all people"] = missed_by_all(humans[place], labels)
-            wrong["everybody"] = wrong["all classifiers"] & wrong["all people"]
-        for who, images in wrong.items():
-            rows += [
-                (data.dataset, who, str(data.images[n]), data.classes[data.labels[n]])
-                for n in images.nonzero()[0]
-            ]
-    schema = {name: pl.String for name in ("dataset", "missed_by", "image", "label")}
-    return pl.DataFrame(rows, schema, orient="row")
-
-
-def _confusion(arguments: Namespace, both: Any, humans: Any) -> Any:
-    """Print confusions on one data set, of all participants or of one less another."""
-    from bayesrep.protocols import beside, confusion, confusion_difference
-    from bayesrep.protocols.subsets import read_grouping
-
-    place = ROLE_NAMES.index(arguments.dataset)
-    answers = both[place] if humans is None else beside(both[place], humans[place])
-    grouping = read_grouping(arguments.classes, answers.classes, arguments.by)
-    if not arguments.between:
-        return confusion(answers, grouping, **given_options(arguments, confusion))
-    if len(arguments.between) != 2:
-        raise OptionError("between-takes-two-names")
-    one, other = arguments.between
-    return confusion_difference(answers, one, other, grouping)
+_COMPARED = _Table(_compared, ("humans", "labels"))
+_ROBUSTNESS = _Table(_robustness, ("baseline", "posterior"))
+_BY_LABELS = _Table(_by_labels, ("labels", "objects", "classes", "by"), ("labels", "objects"))
+_PEOPLE = _Table(_people, ("objects", "counts"), ("objects", "counts"))
+_TABLES: Mapping[str, _Table] = {
+    **dict.fromkeys(("accuracies", "published", "pairs", "lines"), _COMPARED),
+    "subsets": _Table(_subsets, ("humans", "labels", "classes", "subsets")),
+    "missed": _Table(_missed, ("humans", "labels"), ("labels",)),
+    "confusion": _Table(_confusion, ("humans", "objects", "counts", "classes", "by", "between")),
+    **dict.fromkeys(("robustness", "baseline"), _ROBUSTNESS),
+    **dict.fromkeys(("multilabel", "co-occurrence"), _BY_LABELS),
+    **dict.fromkeys(("people", "judged"), _PEOPLE),
+    **dict.fromkeys(("matched", "curves", "confidence"), _Table(_matched)),
+}

@@ -32,8 +32,8 @@ from bayesrep.sources.evals.score_tables import LINES_ENDINGS, SCORE_TABLE_ENDIN
 LOG_FORMATS = (
     "samples_*.jsonl of lm-evaluation-harness, instance-level .jsonl of Every Eval Ever, .eval or "
     ".json of Inspect, a table (.parquet, .csv, .tsv, .xlsx, .jsonl, .json) of item, model, score, "
-    "or any table or JSON Lines with --item, --model and --score to say which column is what; of "
-    "HELM and SWE-bench docs/how-to/evaluation-logs.md makes one"
+    "or any table or JSON Lines whose columns --rename COLUMN=item (model, score) calls so; "
+    "of HELM and SWE-bench docs/how-to/evaluation-logs.md makes one"
 )
 MUCH_MEGABYTES = 256
 """Smallest size with a progress bar."""

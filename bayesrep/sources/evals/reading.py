@@ -55,7 +55,7 @@ def read_evaluations(
     *,
     reference: str | None = None,
     replication: str | None = None,
-    name: str = "study",
+    name: str | None = None,
     metric: Names = None,
     filter: Names = None,
     scorer: Names = None,
@@ -170,7 +170,7 @@ def read_evaluations(
     facts["counts"] = _counts_from(counts, choices.judges, solving)
     if counts is None and not choices.judges:
         facts[PROVENANCE_ENTRY] = "solvers"
-    study = Study(datasets, models, name, facts)
+    study = Study(datasets, models, name or "study", facts)
     return StudyContents.from_study(study, attempts=attempts, notes=tuple(notes))
 
 

@@ -152,7 +152,7 @@ def _columns(
         present = [name for name in candidates if name in names]
         if len(present) > 1:
             option = OPTION_OF_FIELD.get(field)
-            way = f"say which (--{option} COLUMN)" if option else "leave all but one out"
+            way = f"say which (--rename COLUMN={option})" if option else "leave all but one out"
             columns = " and ".join(map(repr, present))
             noun = OPTION_OF_FIELD.get(field, field).replace("dataset", "data set")
             raise OptionError(

@@ -42,7 +42,7 @@ from bayesrep.studies.violations import Problems
 CANDIDATES_ROLE = "candidates"
 ALONE_ADVICE = (
     "; without a second version there are `bayesrep answers` (how people answered), `bayesrep "
-    "papers multilabel` (all labels that are right) and `bayesrep collect plan` (what one takes)"
+    "papers compare` (all labels that are right) and `bayesrep collect plan` (what one takes)"
 )
 IMAGE_KEY = ("dataset", "image")
 LONG_KIND, WIDE_KIND = PREDICTED_KINDS = ("predictions", "wide predictions")
