@@ -206,8 +206,8 @@ def test_completion_in_bash(capsys):
     assert complete(script, "bayesrep", "papers", "--h") == ["--help"]
     assert {"import", "remeasure"} < set(complete(script, "bayesrep", "answers", ""))
     assert complete(script, "bayesrep", "answers", "import", "lab") == ["label-studio"]
-    assert complete(script, "bayesrep", "collect", "read", "c", "--pa") == ["--pay"]
-    assert complete(script, "bayesrep", "collect", "candidates", "--pay") == []
+    assert complete(script, "bayesrep", "collect", "read", "c", "--fa") == ["--fates"]
+    assert complete(script, "bayesrep", "collect", "tasks", "--fa") == []
 
 
 @pytest.mark.parametrize("shell", completion.SHELL_NAMES)
@@ -215,7 +215,7 @@ def test_every_command_is_completed(capsys, shell):
     assert cli.main(["completion", shell]) == 0
     said = capsys.readouterr().out
     assert all(word in said for name in cli.COMMANDS for word in name.split())
-    step = r"read' -l pay" if shell == "fish" else r'"collect read"\)\n.*--pay'
+    step = r"read' -l fates" if shell == "fish" else r'"collect read"\)\n.*--fates'
     assert re.search(step, said)
 
 

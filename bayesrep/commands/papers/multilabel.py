@@ -22,7 +22,7 @@ def add(parser: ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="label sets: real.json, tables of image and label, or those of `collect objects`",
+        help="label sets: real.json, tables of image and label, or those of `collect read`",
     )
     add_shared(parser, "--objects", "--counts")
     option(
