@@ -87,24 +87,18 @@ GROUPS: Mapping[str, CommandGroup] = {
         "collect a new test set, from its plan to what people say of its images",
         {
             "plan": "how many images, answers and workers a replication takes, and what they cost",
-            "candidates": "labels to ask about: what classifiers take each image for, and its own",
-            "contains": "grids of images: which of them show this?",
-            "read": "answers back, of Label Studio, Mechanical Turk or the offline page",
-            "labels": "the labels of each image that are worth a closer look",
-            "classify": "one image at a time: which objects, and which is the main one?",
-            "objects": "what each image shows, from what several people said of it",
-            "match": "choose a replication's images from a pool, and the bias that each way leaves",
-            "review": "predictions that nobody has judged, as tasks; nobody judges their own",
+            "tasks": "what to ask: labels, grids of images, single images, predictions to judge",
+            "read": "answers back, the labels worth a closer look, and what each image shows",
+            "match": "choose a replication's images from a pool; the bias that it leaves, or left",
         },
     ),
     "answers": CommandGroup(
         "what annotators answered, which answers to count, and who gave them",
         {
             "import": "what annotators answered, as their tools export it, as one table",
-            "clean": "leave out answers by published rules of quality control, and say which",
-            "count": "counts, and the error over workers, of more answers than fit into memory",
+            "count": "counts, and the error over workers, of any number of answers, or of those "
+            "that rules of quality control leave",
             "crowd": "who answered, how workers differ, and what that adds to errors",
-            "dependence": "how much annotators' answers about an image depend on each other",
             "remeasure": "what images kept by a rule would say if they were measured again",
         },
     ),
@@ -113,7 +107,6 @@ GROUPS: Mapping[str, CommandGroup] = {
         {
             "compare": "classifiers beside people and each other, by one label or by all that are "
             "right, on matched images, and above the line",
-            "rematch": "whether the bias of matching shows in the answers at hand",
             "passk": "the share of items that k attempts solve, for any k",
         },
     ),
@@ -132,9 +125,9 @@ MOVED_COMMANDS: Mapping[str, str] = {
     **{name: f"summarize --table {name}" for name in ("ranks", "pairs", "images")},
     "plan": "collect plan",
     "match-images": "collect match",
-    **{name: f"answers {name}" for name in ("clean", "count", "crowd", "dependence", "remeasure")},
+    **{name: f"answers {name}" for name in ("count", "crowd", "remeasure")},
     **{name: "papers compare" for name in ("match", "multilabel", "compare")},
-    **{name: f"papers {name}" for name in ("rematch", "passk")},
+    "passk": "papers passk",
     "doctor": "check",
     "loo": "diagnose --against",
     "mixtures": "estimate --table components",
@@ -202,6 +195,43 @@ GONE_NAMES: Mapping[str, str] = {
     },
     "predict --dataset": "name the data set with its images (--images NAME=PATH)",
     "collect pilot": "answer some tasks on the offline page (docs/how-to/collect.md)",
+    **{
+        f"collect {name}": f"it is now: bayesrep collect tasks --kind {name}"
+        for name in ("candidates", "contains", "classify", "review")
+    },
+    **{
+        f"collect {name}": f"it is now: bayesrep collect read TABLE --table {name}"
+        for name in ("labels", "objects")
+    },
+    **{
+        f"collect read --{name}": f"{way} in Python (docs/how-to/collect.md)"
+        for name, way in (("pay", "give it"), ("keep-workers", "keep names"))
+    },
+    "collect read --least": "it is now: --rules time=SECONDS",
+    **{
+        name: "it is now: bayesrep collect match STUDY --check"
+        for name in ("rematch", "papers rematch")
+    },
+    **{
+        f"collect match --{name}": "give it to match_images in Python (docs/how-to/collect.md)"
+        for name in ("least", "components", "replicates")
+    },
+    **{
+        f"collect plan --{name}": "give it to plan in Python (docs/how-to/collect.md)"
+        for name in ("crowds", "leniency", "answers", "studies", "jobs", "ray")
+    },
+    **{
+        name: "it is now: bayesrep answers count TABLE --rules NAME,NAME"
+        for name in ("clean", "answers clean")
+    },
+    **{
+        name: "it is now: bayesrep answers crowd TABLE --context grid"
+        for name in ("dependence", "answers dependence")
+    },
+    **{
+        f"answers import --{name}": f"it is now: --rename COLUMN={name}"
+        for name in ("image", "worker", "answer", "label")
+    },
     **{
         f"answers import {name}": "save the export as a table (docs/how-to/own-data.md)"
         for name in ("doccano", "argilla", "prodigy")

@@ -98,10 +98,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     with TemporaryDirectory() as place:
         folder = Path(place)
         write_questions(folder, arguments.images, arguments.labels)
-        made = ("--controls", folder / "known.parquet", "--answers", 9, "--grids", 3)
-        written = timed(
-            "collect", "contains", folder / "asked.parquet", *made, "--out", folder / "tasks"
-        )
+        made = ("--controls", folder / "known.parquet", "--set", "answers=9", "--set", "grids=3")
+        asked = folder / "asked.parquet"
+        written = timed("collect", "tasks", asked, *made, "--out", folder / "tasks")
         tasks = read_collection(folder / "tasks").tasks
         places, number = len(tasks), tasks["task"].n_unique()
         del tasks

@@ -5,8 +5,8 @@
 
 After figure 12 of Tsipras et al. (2020). People's answer is the label that most annotators of the
 Classify task took for that of the main object; where an image was clear without it, the data set's
-own (`bayesrep collect objects --fates`). What occurs together is from the label sets of Beyer et
-al. (2020).
+own (`bayesrep collect read --table objects`). What occurs together is from the label sets of Beyer
+et al. (2020).
 """
 
 import argparse

@@ -34,7 +34,7 @@ FIRST_SECONDS = 0.4  # the interpreter itself is started, and the command line i
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 NETWORK = "mobilenetv3_small_050"
 PLANNED = ("--prior", "imagenet-v2", "--width", "20", "--cost-answer", "0.01", "--cost-image", "0")
-PLANNED += ("--most-images", "200", "--answers", "5", "--studies", "3", "--jobs", "1")
+PLANNED += ("--most-images", "200")
 LONGEST = "laplace images=4000 "
 """What a plan begins with, whatever is asked: minutes, which are kept here from one whole plan."""
 TABLES = (".csv", ".parquet", ".jsonl")

@@ -97,14 +97,15 @@ def findings(table: pl.DataFrame) -> dict[str, Any]:
 
 
 def objects_file(annotations: Path, images: Path, study: Path, file: Path) -> dict[str, int]:
-    """What the published annotators see, as `bayesrep collect objects --fates` writes it.
+    """What the published annotators see, as `bayesrep collect read --table objects` writes it.
 
     Returns
     -------
     dict
         How many images there are of each fate.
     """
-    command = ["collect", "objects", annotations, "--fates", images, "--study", study]
+    command = ["collect", "read", annotations, "--table", "objects", "--fates", images]
+    command += ["--study", study]
     said = StringIO()
     with redirect_stdout(said):
         status = cli.main([*map(str, command), "--out", str(file), "--force", "--json"])

@@ -106,7 +106,7 @@ def of_engstrom() -> Iterator[Found]:
         yield Found(key, "–", NOT, f"{DRAW} engstrom2020 STUDY --out DIR", why)
     why = "answers of Recht et al. about the pool of candidates are no files at hand"
     for key in ("candidates-10", "candidates-5", "held-out"):
-        yield Found(key, "–", NOT, "bayesrep papers rematch STUDY", why)
+        yield Found(key, "–", NOT, "bayesrep collect match STUDY --check", why)
 
 
 def _share_of_reference(n: int, a: float, b: float) -> float:
@@ -268,7 +268,7 @@ def _arithmetic() -> Iterator[Found]:
     yield Found("fast", f"{75.6} and {71.4}", DIFFERS, fast, why)
     total = 1320 + 531 + 239
     why = "90 more than there were; some were both, or are counted twice"
-    review = "bayesrep collect review"
+    review = "bayesrep collect tasks --kind review"
     yield Found("reviewed", f"{total:,}", DIFFERS, review, why)
     total = 19 + 8
     why = "the sum of the text's parts; the images themselves are no files at hand"
@@ -288,7 +288,8 @@ def _by_label_sets(data: Path, predictions: object) -> Iterator[Found]:
     keys = np.arange(len(predictions.images)) * len(predictions.classes) + predictions.first
     distinct = len(np.unique(keys))
     why = "top-1 of 45 other classifiers on 50,000 images; theirs are of 72 on 40,683"
-    yield Found("predictions", f"{distinct:,}", NOT, "bayesrep collect review study", why)
+    review = "bayesrep collect tasks study --kind review"
+    yield Found("predictions", f"{distinct:,}", NOT, review, why)
     sizes = sets.sizes[sets.sizes > 0]
     yield Found("several", percent(float((sizes > 1).mean())), DIFFERS, command, other)
     yield Found("labels", f"{sizes[sizes > 1].mean():.1f}", DIFFERS, command, other)
@@ -312,8 +313,8 @@ def of_tsipras(data: Path) -> Iterator[Found]:
         kinds = objects_file(source, folder / "image_info.pkl", study, file)
         people = read_people(predictions, objects=file)
     first = (
-        "bayesrep collect objects annotations_classify_task.pkl --fates image_info.pkl "
-        "--study study --out objects.csv"
+        "bayesrep collect read annotations_classify_task.pkl --table objects --fates "
+        "image_info.pkl --study study --out objects.csv"
     )
     went, unselected = kinds["classify"], kinds["own label never selected"]
     yield Found("classify", f"{went:,}", _is(went == 6761), first)

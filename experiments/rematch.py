@@ -6,7 +6,7 @@ Three studies with a pool of candidates. Simulated: 20,000 images of a reference
 whose distributions are known, 10 answers each, of which classifiers see nothing but s. CIFAR-10H:
 half of the images, those that six answers all select, as the reference, the others as candidates,
 10 further answers. Reassessed ImageNet: likewise, after one yes, with 4 further answers of 5.
-`bayesrep papers rematch` matches each again on some of the answers and measures by the others.
+`bayesrep collect match --check` matches each again on some answers and measures by the others.
 """
 
 import argparse

@@ -48,13 +48,14 @@ def test_the_command_says_it_by_data_set(tmp_path, capsys):
         rows = zip(*answers_in_contexts(1, rho, images=50), strict=True)
         lines += [f"{dataset},{x:03d},{c},{int(y)}" for x, c, y in rows]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert main(["answers", "dependence", str(path)]) == 0
+    assert main(["answers", "crowd", str(path), "--context", "grid"]) == 0
     said = capsys.readouterr().out
     wanted = intraclass_correlation(*answers_in_contexts(1, 0.3, images=50)).correlation
     assert f"{wanted:.3f}" in said
     assert "v1" in said
-    for argument, rule, facts in (
-        ("--context=task", "table-lacks-columns", {"columns": ["task"]}),
-        ("--context=image", "context-column-reserved", {"context": "image"}),
+    for words, rule, facts in (
+        (["task"], "table-lacks-columns", {"columns": ["task"]}),
+        (["image"], "context-column-reserved", {"context": "image"}),
+        (["grid", "--aggregators"], "context-with-crowd-options", {}),
     ):
-        check(refusal(["answers", "dependence", path, argument]), rule, facts)
+        check(refusal(["answers", "crowd", path, "--context", *words]), rule, facts)

@@ -191,7 +191,8 @@ def test_counts_go_from_foreign_answers_to_what_people_see(tmp_path, capsys):
     shown = {"a": 3, "b": 2}
     assert rows == [(*key, count, shown[key[0]]) for key, count in expected.items()]
     # The answers as a table of single questions say the same.
-    again = f"answers import table v={files['out']} --answer selected --label label".split()
+    again = f"answers import table v={files['out']} ".split()
+    again += ["--rename", "selected=answer", "--rename", "label=label"]
     again += ["--out", str(tmp_path / "b.csv"), "--counts", str(tmp_path / "c.csv")]
     assert main(again) == 0
     assert pl.read_csv(tmp_path / "c.csv").equals(table)
@@ -213,7 +214,8 @@ def test_counts_go_from_foreign_answers_to_what_people_see(tmp_path, capsys):
         ("b", "cat"): (False, 2, 2), ("b", "dog"): (False, 0, 2), ("b", "wolf"): (True, 0, 2),
     }  # fmt: skip
     assert len(pl.read_csv(files["out"])) == 6
-    assert main(["collect", "labels", files["own"], "--out", str(tmp_path / "short.csv")]) == 0
+    words = ["collect", "read", files["own"], "--table", "labels"]
+    assert main([*words, "--out", str(tmp_path / "short.csv")]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split() for line in lines if "never selected" in line][-1][-1] == "1"
 
@@ -245,11 +247,11 @@ def test_a_file_that_is_read_is_neither_replaced_nor_counted_twice(tmp_path, cap
     again = written(tmp_path, text, "again.csv")
     for words in (
         ["answers", "count", str(given)],
-        ["answers", "clean", str(given), "--rules", "repeats"],
-        ["answers", "import", "table", f"v={given}", "--answer", "selected"],
+        ["answers", "count", str(given), "--rules", "repeats"],
+        ["answers", "import", "table", f"v={given}", "--rename", "selected=answer"],
     ):
         check(refusal([*words, "--out", str(given), "--force"]), "output-is-input")
-    twice = ["answers", "import", "table", f"v={given}", f"w={again}", "--answer", "selected"]
-    assert main([*twice, "--out", str(tmp_path / "o.csv")]) == 2
+    twice = ["answers", "import", "table", f"v={given}", f"w={again}"]
+    assert main([*twice, "--rename", "selected=answer", "--out", str(tmp_path / "o.csv")]) == 2
     assert given.read_text() == text
     assert not (tmp_path / "o.csv").exists()

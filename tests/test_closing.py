@@ -206,8 +206,8 @@ def test_completion_in_bash(capsys):
     assert complete(script, "bayesrep", "papers", "--h") == ["--help"]
     assert {"import", "remeasure"} < set(complete(script, "bayesrep", "answers", ""))
     assert complete(script, "bayesrep", "answers", "import", "lab") == ["label-studio"]
-    assert complete(script, "bayesrep", "collect", "read", "c", "--pa") == ["--pay"]
-    assert complete(script, "bayesrep", "collect", "candidates", "--pay") == []
+    assert complete(script, "bayesrep", "collect", "read", "c", "--fa") == ["--fates"]
+    assert complete(script, "bayesrep", "collect", "tasks", "--fa") == []
 
 
 @pytest.mark.parametrize("shell", cli.SHELL_NAMES)
@@ -215,8 +215,8 @@ def test_every_command_is_completed(capsys, shell):
     assert cli.main(["--print-completion", shell]) == 0
     said = capsys.readouterr().out
     assert all(word in said for name in cli.COMMANDS for word in name.split())
-    steps = {"bash": "collect_read_option_strings=.* --pay", "fish": "collect read' -l pay"}
-    assert re.search(steps.get(shell, r"--pay\["), said)
+    steps = {"bash": "collect_read_option_strings=.* --fates", "fish": "collect read' -l fates"}
+    assert re.search(steps.get(shell, r"--fates\["), said)
 
 
 def test_the_help_lists_every_command_once(capsys):

@@ -27,6 +27,7 @@ from bayesrep.collect import (
 from bayesrep.collect.image_folders import find_pictures, labelled_images
 from bayesrep.collect.responses import count_selections
 from bayesrep.errors import OptionError
+from bayesrep.report.collect_text import read_text
 from bayesrep.sources.assignments import ASSIGNMENT_SCHEMA, read_assignments
 from bayesrep.studies.predictions import Predictions
 
@@ -531,7 +532,10 @@ def test_own_labels_and_counts_of_a_table_are_read_as_flags_and_numbers(tmp_path
     text = "dataset,image,label,own,selected,shown\n" + "\n".join(rows) + "\n"
     (tmp_path / "c.csv").write_text(text, encoding="utf-8")
     out = tmp_path / "l.csv"
-    assert main(["collect", "labels", str(tmp_path / "c.csv"), "--out", str(out)]) == 0
+    assert (
+        main(["collect", "read", str(tmp_path / "c.csv"), "--table", "labels", "--out", str(out)])
+        == 0
+    )
     table = pl.read_csv(out, infer_schema=False)
     assert table.select("image", "label", "own").rows() == [
         ("1.10", "x", "true"), ("1.10", "y", "false"),
@@ -649,19 +653,21 @@ def run(capsys, *words):
 def test_from_folders_to_answers(pictures, capsys):
     here = pictures
     status, out, err = run(
-        capsys, "collect", "contains", "--images", f"v1={here / 'v1'}", f"v2={here / 'v2'}",
-        "--controls", here / "known", "--out", here / "col", "--size", 20,
+        capsys, "collect", "tasks", "--images", f"v1={here / 'v1'}", f"v2={here / 'v2'}",
+        "--controls", here / "known", "--out", here / "col", "--set", "size=20",
     )  # fmt: skip
     assert (status, err) == (0, "")
     assert "20 tasks about 48 images, to be done 40 times in all." in out
     write_answers(here / "said", read_collection(here / "col"))
     status, out, err = run(
         capsys, "collect", "read", here / "col", here / "said", "--out", here / "a.csv",
-        "--rules", "tsipras2020,controls", "--own", "--counts", here / "c.csv", "--pay", 0.2,
+        "--rules", "tsipras2020,controls", "--own", "--counts", here / "c.csv",
     )  # fmt: skip
     assert (status, err) == (0, "")
     assert "40 of 40 assignments are done (100.0 %)" in out
-    assert "8.00 paid" in out
+    collection = read_collection(here / "col")
+    paid = match_assignments(collection, said(collection).with_columns(pay=pl.lit(0.2)))
+    assert "8.00 paid" in read_text(collection, paid, paid.progress())
     assert "worker 1" not in out
     answers, counts = pl.read_csv(here / "a.csv"), pl.read_csv(here / "c.csv")
     assert not answers["worker"].str.starts_with("worker").any()
@@ -686,44 +692,73 @@ def test_from_folders_to_answers(pictures, capsys):
 def test_answers_are_the_same_with_and_without_rules(pictures, capsys):
     here = pictures
     words = ("--images", f"v1={here / 'v1'}", "--controls", here / "known", "--out", here / "col")
-    assert run(capsys, "collect", "contains", *words, "--size", 20)[0] == 0
+    assert run(capsys, "collect", "tasks", *words, "--set", "size=20")[0] == 0
     write_answers(here / "said", read_collection(here / "col"))
     for name, rules in (("a.parquet", ()), ("b.parquet", ("--rules", "repeats"))):
-        words = ("--out", here / name, "--keep-workers", *rules)
+        words = ("--out", here / name, *rules)
         assert run(capsys, "collect", "read", here / "col", here / "said", *words)[0] == 0
     plain, ruled = (pl.read_parquet(here / name) for name in ("a.parquet", "b.parquet"))
-    assert plain.equals(ruled)
+    # Codes of workers are new ones every time.
+    assert plain.drop("worker").equals(ruled.drop("worker"))
 
 
 @pytest.mark.parametrize(
     ("words", "broken"),
     [
-        (("contains", "--out", "new"), ("nothing-to-ask-about",)),
+        (("tasks", "--out", "new"), ("nothing-to-ask-about", {"kind": "contains"})),
         (
-            ("contains", "--images", "v1=nowhere", "--out", "new"),
+            ("tasks", "--kind", "review", "--out", "new.csv"),
+            ("nothing-to-ask-about", {"kind": "review"}),
+        ),
+        (
+            ("tasks", "x.csv", "--kind", "classify", "--set", "sise=3", "--out", "new"),
+            ("unknown-task-setting", {"kind": "classify", "name": "sise"}),
+        ),
+        (
+            ("tasks", "x.csv", "--set", "size=many", "--out", "new"),
+            ("task-setting-not-whole-number", {"name": "size", "value": "many"}),
+        ),
+        (
+            ("tasks", "x.csv", "--reviewers", "ann", "--out", "new"),
+            ("option-of-another-table", {"option": "reviewers", "table": "review"}),
+        ),
+        (
+            ("tasks", "--images", "v1=nowhere", "--out", "new"),
             ("class-folders-root-missing", {"folder": "nowhere"}),
         ),
         (
             ("read", "nowhere", "x.json", "--out", "a.csv"),
             ("file-unreadable", {"path": "nowhere/collection.json"}),
         ),
+        (("read", "nowhere", "--out", "a.csv"), ("answer-files-with-answers-alone",)),
+        (
+            ("read", "nowhere", "x.json", "--table", "labels", "--out", "a.csv"),
+            ("answer-files-with-answers-alone",),
+        ),
+        (
+            ("read", "a.csv", "--table", "labels", "--own", "--out", "b.csv"),
+            ("option-of-another-table", {"option": "own", "table": "answers"}),
+        ),
         (
             ("read", "nowhere", "x.json", "--out", "a.txt"),
             ("output-not-table-file", {"path": "a.txt"}),
         ),
         (
-            ("labels", "nowhere.csv", "--out", "a.csv"),
+            ("read", "nowhere.csv", "--table", "labels", "--out", "a.csv"),
             ("file-unreadable", {"path": "nowhere.csv"}),
         ),
         (
-            ("classify", "nowhere.csv", "--out", "new"),
+            ("tasks", "nowhere.csv", "--kind", "classify", "--out", "new"),
             ("file-unreadable", {"path": "nowhere.csv"}),
         ),
         (
-            ("objects", "nowhere.csv", "--out", "a.csv"),
+            ("read", "nowhere.csv", "--table", "objects", "--out", "a.csv"),
             ("file-unreadable", {"path": "nowhere.csv"}),
         ),
-        (("candidates", "nowhere", "--out", "a.csv"), ("study-path-missing", {"path": "nowhere"})),
+        (
+            ("tasks", "nowhere", "--kind", "candidates", "--out", "a.csv"),
+            ("study-path-missing", {"path": "nowhere"}),
+        ),
     ],
 )
 def test_mistakes_are_one_line(tmp_path, monkeypatch, capsys, words, broken):

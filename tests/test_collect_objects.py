@@ -226,10 +226,15 @@ def test_the_published_frame_is_read(published, tmp_path, capsys):
     # 63 images on which nobody chooses the own label; no vote fails the sanity rules any more.
     assert (own["selected"] == 0).sum() == 63
     assert set(keep_sane(answers)[1].values()) == {0}
-    assert main(["collect", "objects", str(file), "--out", str(tmp_path / "o.csv")]) == 0
+    assert (
+        main(["collect", "read", str(file), "--table", "objects", "--out", str(tmp_path / "o.csv")])
+        == 0
+    )
     assert "1,086 of 3,380 images" in capsys.readouterr().out
     (tmp_path / "no.pkl").write_bytes(b"no pickle")
-    found = refusal(["collect", "objects", tmp_path / "no.pkl", "--out", "o.csv"])
+    found = refusal(
+        ["collect", "read", tmp_path / "no.pkl", "--table", "objects", "--out", "o.csv"]
+    )
     assert found.startswith(str(tmp_path / "no.pkl"))
 
 
@@ -346,25 +351,32 @@ def test_from_counts_to_objects_as_it_is_typed(tmp_path, capsys):
     columns = ["dataset", "image", "label", "own", "selected", "shown"]
     pl.DataFrame(rows, columns, orient="row").write_csv(tmp_path / "counts.csv")
     status, out, err = run(
-        "collect", "labels", tmp_path / "counts.csv", "--out", tmp_path / "l.csv"
+        *("collect", "read", tmp_path / "counts.csv", "--table", "labels"),
+        *("--out", tmp_path / "l.csv"),
     )
     assert (status, err) == (0, "")
     assert "selected by anybody, far from the own label" in out
-    status, out, err = run("collect", "classify", tmp_path / "l.csv", "--out", tmp_path / "col")
+    status, out, err = run(
+        *("collect", "tasks", tmp_path / "l.csv", "--kind", "classify", "--out", tmp_path / "col")
+    )
     assert (status, err) == (0, "")
     write_answers(tmp_path / "said", read_collection(tmp_path / "col"))
     out_file = tmp_path / "a.csv"
     assert run("collect", "read", tmp_path / "col", tmp_path / "said", "--out", out_file)[0] == 0
-    status, out, err = run("collect", "objects", out_file, "--out", tmp_path / "o.csv")
+    status, out, err = run(
+        *("collect", "read", out_file, "--table", "objects", "--out", tmp_path / "o.csv")
+    )
     assert (status, err) == (0, "")
     assert "The main label is another than the data set's own on" in out
     table = pl.read_csv(tmp_path / "o.csv")
     assert set(table["shown"]) == {9}
-    found = refusal(["collect", "objects", tmp_path / "l.csv", "--out", tmp_path / "p.csv"])
+    words = ["collect", "read", tmp_path / "l.csv", "--table", "objects"]
+    found = refusal([*words, "--out", tmp_path / "p.csv"])
     check(found, "table-lacks-columns", {"columns": ["worker"]})
     # Where no image is left there is nothing to write.
     pl.DataFrame(rows, columns, orient="row").filter("own").write_csv(tmp_path / "own.csv")
-    found = refusal(["collect", "labels", tmp_path / "own.csv", "--out", tmp_path / "n.csv"])
+    words = ["collect", "read", tmp_path / "own.csv", "--table", "labels"]
+    found = refusal([*words, "--out", tmp_path / "n.csv"])
     check(found, "no-images-to-classify", {"fates": "30 images: no other label"})
     assert not (tmp_path / "n.csv").exists()
 

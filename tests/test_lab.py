@@ -1,5 +1,7 @@
 """What matching on noisy counts leaves: closed forms, sampling, and answers held out."""
 
+from functools import partial
+
 import numpy as np
 import polars as pl
 import pytest
@@ -238,15 +240,21 @@ def test_lab_command_refuses(words, broken):
         papers.run(["lab", *words])
 
 
-def test_rematch_command(tmp_path, capsys):
+def test_rematch_command(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bayesrep.lab.rematch", partial(rematch, deals=2, bootstrap=5))
     study_of(EASY, HARD, size=800).write(tmp_path / "study")
-    words = [str(tmp_path / "study"), "--images", "100", "--deals", "2", "--bootstrap", "5"]
-    assert main(["papers", "rematch", *words]) == 0
+    words = [str(tmp_path / "study"), "--images", "100"]
+    command = ["collect", "match", *words, "--check", "--out", str(tmp_path / "by_answers.csv")]
+    assert main(command) == 0
     out = capsys.readouterr().out
     assert "D.1" in out
     assert "D.2" in out
     assert "D.3" in out
-    check(refusal(["papers", "rematch", *words, "--per-class", "3"]), "images-and-per-class-given")
+    assert set(pl.read_csv(tmp_path / "by_answers.csv")["answers"]) >= {1, 5}
+    found = refusal(["collect", "match", *words, "--check", "--per-class", "3"])
+    check(found, "images-and-per-class-given")
+    found = refusal(["collect", "match", *words, "--check", "--answers", "3,5"])
+    check(found, "check-of-matching-options")
     assert papers.main(["lab", "--study", words[0], "--answers", "5"]) == 0
     with refused(OptionError, "no-dataset-in-pool-role", {"pool_role": "pool"}):
         papers.run(["lab", "--study", words[0], "--pool-role", "pool"])

@@ -1,5 +1,7 @@
 """Choosing a replication's images: quotas, closed forms, and what is left of the gap."""
 
+from functools import partial
+
 import numpy as np
 import polars as pl
 import pytest
@@ -161,11 +163,12 @@ def test_a_class_with_too_few_candidates_is_named():
         match_images(first, second, size=2, classes=classes)
 
 
-def test_as_it_is_typed(tmp_path, capsys):
+def test_as_it_is_typed(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bayesrep.lab.match_images", partial(match_images, replicates=5))
     rng = np.random.default_rng(0)
     rows = []
-    for name, number, a in (("v1", 300, 8.0), ("pool", 600, 3.0)):
-        _, (k, n) = drawn(rng, number, 10, a, 2.0)
+    for name, number, most, a in (("v1", 300, 11, 8.0), ("pool", 600, 10, 3.0)):
+        _, (k, n) = drawn(rng, number, most, a, 2.0)
         rows += [
             (name, f"{i}.jpg", int(x), int(m), "cd"[i % 2])
             for i, (x, m) in enumerate(zip(k, n, strict=True))
@@ -177,7 +180,7 @@ def test_as_it_is_typed(tmp_path, capsys):
         status = main(["collect", "match", str(tmp_path / "counts.csv"), *map(str, words)])
         return status, *capsys.readouterr()
 
-    both = ("--reference", "v1", "--pool", "pool", "--replicates", 5)
+    both = ("--reference", "v1", "--pool", "pool")
     status, out, err = run(*both, "--per-class", 50, "--out", tmp_path / "o.csv")
     assert (status, err) == (0, "")
     assert "left of the gap" in out
@@ -186,15 +189,15 @@ def test_as_it_is_typed(tmp_path, capsys):
     table = pl.read_csv(tmp_path / "o.csv")
     assert table.group_by("label").len().sort("label").rows() == [("c", 50), ("d", 50)]
     assert set(table["dataset"]) == {"pool"}
-    status, out, _ = run(
-        *both, "--images", 9, "--ask", 30, "--most", 11, "--out", tmp_path / "n.csv"
-    )
+    status, out, _ = run(*both, "--images", 9, "--ask", 30, "--out", tmp_path / "n.csv")
     assert status == 0
     assert "30 candidates to ask about once more" in out
     assert len(pl.read_csv(tmp_path / "n.csv")) == 30
     unknown = ("--reference", "v1", "--pool", "x", "--images", 5)
     for words, rule, facts in (
-        (both, "one-of-images-per-class", {}),
+        (both, "match-needs-sets-and-size", {}),
+        ((*both, "--images", 5, "--per-class", 2), "images-and-per-class-given", {}),
+        ((*both, "--images", 5, "--check"), "check-of-matching-options", {}),
         (unknown, "no-images-of-dataset", {"dataset": "x"}),
         ((*both, "--images", 5_000), "too-few-pool-images", {"size": 5_000}),
     ):

@@ -498,8 +498,8 @@ def test_a_warning_that_nobody_reads_ends_nothing(monkeypatch):
         "answers count answers.csv --out answers.csv --force",
         "answers import table a=answers.csv --out answers.csv --force",
         "collect match answers.csv --reference a --pool b --images 5 --out ./answers.csv --force",
-        "collect labels answers.csv --fates answers.csv --out labels.csv --force",
-        "collect labels answers.csv --fates new.csv --out ./new.csv",
+        "collect read answers.csv --table labels --fates answers.csv --out labels.csv --force",
+        "collect read answers.csv --table labels --fates new.csv --out ./new.csv",
         "answers import table a=answers.csv --out new.csv --counts new.csv",
         "fit study --out study/counts.parquet --force",
         "fit study --out study/predictions/v1/a.parquet --force",
@@ -520,8 +520,8 @@ def test_what_is_read_is_never_replaced(tmp_path, monkeypatch, words):
     "words",
     [
         "import tables study/answers.csv study/right.csv --reference a --replication b --out study",
-        "collect contains study/ask.csv --images v1=study/v1 --out study",
-        "collect contains ask.csv --images v1=study/v1 --out study/v1",
+        "collect tasks study/ask.csv --images v1=study/v1 --out study",
+        "collect tasks ask.csv --images v1=study/v1 --out study/v1",
     ],
 )
 def test_a_folder_that_holds_what_is_read_is_never_replaced(tmp_path, monkeypatch, words):

@@ -2,6 +2,7 @@
 
 import json
 import operator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -156,6 +157,11 @@ TOO_FEW_WORKERS = "crowd-below-answers-per-image"
         ({"width": 0.02, "limits": Limits(images=3)}, (TOO_SMALL,)),
         ({"width": 0.02, "studies": 1}, ("planned-studies-below-two", {"studies": 1})),
         ({"width": 0.02, "jobs": 0}, ("jobs-below-one", {"jobs": 0})),
+        ({"width": 0.02, "leniency": -1}, ("leniency-out-of-range", {"leniency": -1})),
+        (
+            {"width": 0.02, "jobs": None, "cluster": "127.0.0.1:1"},
+            ("ray-cluster-unreachable", {"address": "127.0.0.1:1"}),
+        ),
     ],
 )
 def test_plans_refuse(fits, options, broken):
@@ -297,12 +303,15 @@ def test_one_outcome(pilot):
     assert {**again._asdict(), "pair_width": 0} == {**found._asdict(), "pair_width": 0}
 
 
-PILOT_COSTS = ["--cost-answer", "0.03", "--cost-image", "0.1", "--jobs", "1", "--quiet"]
+PILOT_COSTS = ["--cost-answer", "0.03", "--cost-image", "0.1", "--quiet"]
 
 
 @pytest.fixture
-def of_a_pilot(tmp_path):
-    """The words of a command about the pilot and its posterior."""
+def of_a_pilot(tmp_path, monkeypatch):
+    """The words of a command about the pilot and its posterior, planned by two studies."""
+    quick = partial(plan, answers=[5], studies=2, jobs=1)
+    monkeypatch.setattr("bayesrep.lab.plan", quick)
+    monkeypatch.setattr("bayesrep.lab.next_batch", partial(next_batch, jobs=1))
     folder = tmp_path / "pilot"
     zoo.study("tiny").write(folder)
     posterior = zoo.posterior_path("tiny", **zoo.QUICK)
@@ -311,7 +320,7 @@ def of_a_pilot(tmp_path):
 
 def test_a_plan_from_a_pilot(fits, of_a_pilot, capsys):
     """With real fits, and the pilot's own, it is in tests/statistics."""
-    words = [*of_a_pilot, "--answers", "5", "--studies", "2", "--width", "8"]
+    words = [*of_a_pilot, "--width", "8"]
     status = main([*words, "--json"])
     said = capsys.readouterr()
     assert status == 0, said.err
@@ -324,7 +333,7 @@ def test_a_plan_from_a_pilot(fits, of_a_pilot, capsys):
 def test_a_batch_from_a_pilot(fits, of_a_pilot, capsys):
     assert main([*of_a_pilot, "--width", "50", "--batch", "50"]) == 0
     assert capsys.readouterr().out.startswith("Stop: the interval is")
-    assert main([*of_a_pilot, "--width", "2", "--batch", "600", "--studies", "2", "--json"]) == 0
+    assert main([*of_a_pilot, "--width", "2", "--batch", "600", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert not facts["stop"]
     widths = [row["width"] for row in facts["rows"]]
@@ -345,10 +354,7 @@ COSTS = ["collect", "plan", "--cost-answer", "0.03", "--cost-image", "0.1", "--q
         (PRIOR, ("plan-without-width-or-budget",)),
         ([*WIDTH, "--batch", "5"], ("batch-without-pilot-width",)),
         ([*PRIOR, "--posterior", "x"], ("posterior-without-pilot",)),
-        ([*WIDTH, "--answers", "1"], (ANSWERS_OUT,)),
-        ([*WIDTH, "--leniency", "-1"], ("leniency-out-of-range", {"leniency": -1})),
         (["--pilot", "nowhere", "--width", "1"], ("study-path-missing", {"path": "nowhere"})),
-        ([*WIDTH, "--ray", "127.0.0.1:1"], ("ray-cluster-unreachable", {"address": "127.0.0.1:1"})),
     ],
 )
 def test_plan_command_refuses(words, broken):
@@ -359,7 +365,6 @@ def test_plan_command_refuses(words, broken):
     ("words", "said"),
     [
         (["--prior", "mnist", "--width", "1"], "invalid choice: 'mnist'"),
-        ([*WIDTH, "--answers", "x"], "'x' is not N,N"),
     ],
 )
 def test_plan_command_cannot_read(words, said, capsys):

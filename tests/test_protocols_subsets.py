@@ -359,11 +359,11 @@ def test_nobody_reviews_their_own(both, world):
         review(both, reviewers=("Ann", "Ann"))
 
 
-def test_the_step_goes_round(world, capsys):
+def test_the_step_goes_round(both, world, capsys):
     """Tasks out, filled in, back again: nothing is left, and the right ones are label sets."""
     folder, *_ = world
     study, tasks = folder / "study", folder / "tasks.csv"
-    step = ["collect", "review", study, "--humans", folder / "people.csv"]
+    step = ["collect", "tasks", study, "--kind", "review", "--humans", folder / "people.csv"]
     status, out, _ = run(capsys, *step, "--reviewers", "Dan,Eve", "--out", tasks)
     assert status == 0
     table = pl.read_csv(tasks)
@@ -371,17 +371,19 @@ def test_the_step_goes_round(world, capsys):
     assert set(table["reviewer"]) == {"Dan", "Eve"}
     filled = table.with_columns(right=pl.col("own"), category=pl.lit("unclear"))
     filled.write_csv(folder / "done.csv")
-    more = ["--judged", folder / "done.csv", "--sets", folder / "right.csv"]
+    more = ["--judged", folder / "done.csv"]
     status, out, _ = run(capsys, *step, *more, "--out", folder / "rest.csv", "--json")
     assert status == 0
     assert json.loads(out)["tasks"] == 0
-    sets = pl.read_csv(folder / "right.csv")
-    assert len(sets) == table["own"].sum()
-    assert set(sets["category"]) == {"unclear"}
-    words = [*step, "--sets", folder / "x.csv", "--out", folder / "y.csv", "--force"]
-    check(refusal(words), "sets-without-judgements")
-    assert not (folder / "x.csv").exists()
-    assert not (folder / "y.csv").exists()
+    sets = [read_label_sets([folder / "done.csv"], data) for data in both]
+    assert sum(len(each.label) for each in sets) == table["own"].sum()
+    assert all(set(each.categories) == {"unclear"} for each in sets)
+    # Beside other sets the judged labels are added; as judgements those are known, too.
+    files = [folder / "done.csv", folder / "sets.csv"]
+    joined, given = (read_label_sets(each, both[0]) for each in (files, files[1:]))
+    assert (joined.sizes >= np.maximum(sets[0].sizes, given.sizes)).all()
+    status, out, _ = run(capsys, *step, "--judged", *files[1:], "--out", folder / "r.csv", "--json")
+    assert 0 < json.loads(out)["tasks"] < len(table)
     filled.with_columns(right=pl.lit("perhaps")).write_csv(folder / "done.csv")
     words = [*step, "--judged", folder / "done.csv", "--out", folder / "z.csv"]
     check(refusal(words), "flag-neither-true-nor-false", {"column": "right"})

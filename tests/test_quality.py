@@ -8,7 +8,7 @@ import pytest
 from refusals import check, refusal, refused
 
 from bayesrep import OptionError, StudyError
-from bayesrep.answers.quality import RULE_OF_NAME, RuleInputs, clean_answers
+from bayesrep.answers.quality import RULE_OF_NAME, clean_answers
 from bayesrep.cli import main
 
 
@@ -70,9 +70,7 @@ def test_controls_repeats_time_and_equal_numbers():
     ]
     again = tasks[0].with_columns(selected=pl.lit(value=True))
     table = pl.concat([*tasks, again])
-    cleaned = clean_answers(
-        table, ["equal", "controls", "repeats", "time"], RuleInputs(seconds=10, answers=2, seed=4)
-    )
+    cleaned = clean_answers(table, ["equal=2", "controls", "repeats", "time=10"], seed=4)
     names = cleaned.dropped["rule"].to_list()
     assert names == ["time", "repeats", "controls", "equal"]  # in the order of RULES
     assert cleaned.dropped["answers"].to_list() == [3, 3, 2, 2]
@@ -89,9 +87,7 @@ def test_equal_numbers_are_the_fewest_at_random_and_repeat():
         for w in range(5 + x % 3)
     ]
     table = pl.DataFrame(rows, ("dataset", "image", "worker", "selected"), orient="row")
-    first, same, other = (
-        clean_answers(table, ["equal"], RuleInputs(seed=s)).kept for s in (1, 1, 2)
-    )
+    first, same, other = (clean_answers(table, ["equal"], seed=s).kept for s in (1, 1, 2))
     assert set(first.group_by("image").len()["len"]) == {5}
     assert first.equals(same)
     assert not first.equals(other)
@@ -118,6 +114,9 @@ def test_unknown_rules_missing_columns_and_nothing_left_are_refused():
         },
     ):
         clean_answers(table, ["strict"])
+    for rule in ("time=-1", "time=soon", "equal=0", "equal=1.5", "controls=3", "time="):
+        with refused(OptionError, "cleaning-rule-number", {"cleaning_rule": rule}):
+            clean_answers(table, [rule])
     with refused(
         StudyError,
         "cleaning-rule-needs-column",
@@ -135,33 +134,37 @@ def test_every_rule_is_in_the_docs_and_in_the_help(capsys):
 
     page = (Path(__file__).parents[1] / "docs" / "crowd.md").read_text(encoding="utf-8")
     assert all(f"| `{name}` |" in page for name in RULE_OF_NAME)
-    assert main(["answers", "clean", "--help"]) == 0
-    assert ", ".join(RULE_OF_NAME) in " ".join(capsys.readouterr().out.split())
+    assert main(["answers", "count", "--help"]) == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in RULE_OF_NAME)
 
 
-def test_command_clean(tmp_path, capsys):
+def test_command_count_by_rules(tmp_path, capsys):
     source, out = str(tmp_path / "a.csv"), str(tmp_path / "clean.csv")
+    counts = str(tmp_path / "counts.csv")
     table = pl.concat([_grid("007", w, [1, 0, 1], ["positive"]) for w in "abc"])
     table.write_csv(source)
     command = [
-        "answers",
-        "clean",
-        source,
-        "--out",
-        out,
+        *("answers", "count", source, "--answers", out, "--out", counts),
         "--rules",
-        "controls,equal",
-        "--answers",
-        "2",
+        "controls,equal=2",
     ]
     assert main([*command, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert [row["answers"] for row in facts["rows"]] == [3, 2]
-    check(refusal(command), "output-path-exists", {"path": out})
+    assert [row["answers"] for row in facts["dropped"]] == [3, 2]
+    assert [row["answers"] for row in facts["rows"]] == [4]
+    check(refusal(command), "output-path-exists", {"path": counts})
     assert main([*command, "--force"]) == 0
     assert "Left: 4 answers." in capsys.readouterr().out
     kept = pl.read_csv(out, schema_overrides={"task": pl.String})
     assert kept["task"].unique().to_list() == ["007"]
+    again = (
+        kept.group_by("image").agg(pl.col("selected").sum().cast(pl.Int64), pl.len()).sort("image")
+    )
+    assert pl.read_csv(counts).sort("image")["selected"].to_list() == again["selected"].to_list()
+    assert pl.read_csv(counts)["shown"].to_list() == [2, 2]
+    words = ["answers", "count", source, "--answers", tmp_path / "b.csv"]
+    check(refusal([*words, "--out", tmp_path / "d.csv"]), "answers-without-rules")
 
 
 BROKEN = {
@@ -178,6 +181,6 @@ def test_broken_tables_of_answers_are_one_line(tmp_path, column):
     table = _grid("t", "a", [1, 0]).with_columns(pl.lit(value).alias(column))
     table.write_csv(tmp_path / "a.csv")
     out = tmp_path / "o.csv"
-    found = refusal(["answers", "clean", tmp_path / "a.csv", "--out", out, "--rules", "repeats"])
+    found = refusal(["answers", "count", tmp_path / "a.csv", "--out", out, "--rules", "repeats"])
     check(found, rule, {"column": column, "rows": rows})
     assert not out.exists()

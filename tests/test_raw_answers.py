@@ -117,7 +117,7 @@ READERS = {  # each reads, and may list what is wrong
     "answers import": lambda file: read_raw("table", file, Columns(answer="selected")),
     "import tables": lambda file: check_tables([file], reference="v1", replication="v2")[1],
     "answers count": lambda file: count_answers([file]),
-    "answers clean": read_answers,
+    "answers count --rules": read_answers,
     "collect read": lambda file: read_assignments([file]),
 }
 
@@ -281,10 +281,10 @@ def test_both_exports_of_label_studio_say_the_same(tmp_path, tasks):
 def test_what_quality_control_needs_goes_along(tmp_path):
     text = "site,who,said,task,control,seconds\n1,w,yes,t,,9\n2,w,no,t,negative,9\n"
     file = _write(tmp_path, "t.csv", text)
-    columns = ["--image", "site", "--worker", "who", "--answer", "said", "--keep-workers"]
+    columns = ["--rename", "site=image", "--rename", "who=worker", "--rename", "said=answer"]
     out = tmp_path / "a.csv"
     assert main(["answers", "import", "table", f"v={file}", *columns, "--out", str(out)]) == 0
-    clean = f"answers clean {out} --rules controls,time --out {tmp_path / 'b.csv'}".split()
+    clean = f"answers count {out} --rules controls,time --out {tmp_path / 'b.csv'}".split()
     assert main(clean) == 0
     assert pl.read_csv(tmp_path / "b.csv")["image"].to_list() == [1]
 
@@ -389,7 +389,8 @@ def test_rules_that_say_nothing_are_refused(words, rule, facts):
 def test_the_command_writes_a_table_that_import_takes(tmp_path, capsys):
     files = _write(tmp_path, "b.csv", GRID), _write(tmp_path, "c.csv", GRID + "\n")
     command = f"answers import mturk v1={files[0]} v2={files[1]} --out {tmp_path / 'a.csv'}".split()
-    command += ["--image", "Input.image*", "--answer", "Answer.image*", "--yes", "on"]
+    command += ["--rename", "Input.image*=image", "--rename", "Answer.image*=answer"]
+    command += ["--yes", "on"]
     check(refusal(command), "answer-without-meaning", {"answers": ["(empty) (4 times)"]})
     assert not (tmp_path / "a.csv").exists()
     assert main([*command, "--no", "(empty)"]) == 0
@@ -410,13 +411,13 @@ def test_the_command_writes_a_table_that_import_takes(tmp_path, capsys):
 
 def test_repeats_are_told_and_left_out_by_their_rule(tmp_path, capsys):
     file = _write(tmp_path, "c.csv", "task,worker,label\n1,w,1\n1,w,0\n2,w,1\n")
-    out = str(tmp_path / "a.csv")
+    out, kept, counts = (str(tmp_path / f"{name}.csv") for name in "abd")
     assert (
         main(["answers", "import", "crowd-kit", f"v={file}", "--out", out, "--keep-workers"]) == 0
     )
     assert "v: 1 answers " in capsys.readouterr().out
     assert (
-        main(["answers", "clean", out, "--rules", "repeats", "--out", str(tmp_path / "b.csv")]) == 0
+        main([*"answers count --rules repeats --answers".split(), kept, out, "--out", counts]) == 0
     )
     assert pl.read_csv(tmp_path / "b.csv")["selected"].to_list() == [True, True]
 

@@ -88,15 +88,16 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
     """
     where = ", ".join(map(str, paths))
     try:
-        answers = _scan_tables(paths, where)
+        if not paths:
+            raise StudyError("no-answer-tables")
+        refuse_copies(paths)
+        tables = [scan(path, (*_ANSWER_FIELDS, "control")) for path in paths]
+        parts = [_select_columns(*each) for each in zip(tables, map(str, paths), strict=True)]
         with _panics_left_out(paths):
             raise_first(
                 label_violations(where, (scan(path, [*_IMAGE_KEY, "label"]) for path in paths))
             )
-            dense = _has_dense_numbers(answers)
-            counts = _check_counts((_dense_counts if dense else _counts)(answers), where)
-            _refuse_repeats(answers, int(counts["shown"].sum()), where)
-            workers = (_dense_workers if dense else _workers)(answers, counts)
+            return _count(pl.concat(parts, how="vertical_relaxed"), where)
     except OSError as error:
         raise StudyError("file-unreadable", path=where, reason=reason(error)) from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
@@ -106,6 +107,20 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
             ):
                 read_only(path)  # which says in which line, where a text is small enough
         raise StudyError("answer-table-damaged", where=where, reason=reason(error)) from None
+
+
+def count_rows(answers: pl.DataFrame, where: str) -> Counted:
+    """Count answers of one table in memory."""
+    raise_first(label_violations(where, [answers.lazy()]))
+    return _count(_select_columns(answers.lazy(), where), where)
+
+
+def _count(answers: pl.LazyFrame, where: str) -> Counted:
+    """Count selections by image, then sum residuals by worker."""
+    dense = _has_dense_numbers(answers)
+    counts = _check_counts((_dense_counts if dense else _counts)(answers), where)
+    _refuse_repeats(answers, int(counts["shown"].sum()), where)
+    workers = (_dense_workers if dense else _workers)(answers, counts)
     if not dense:
         warn_of_nobodies(workers["worker"].cast(pl.String), where)
         for names in (counts["dataset"], workers["worker"]):
@@ -136,17 +151,8 @@ def _panics_left_out(paths: Sequence[str | Path]) -> Generator[None]:
             os.close(stderr)
 
 
-def _scan_tables(paths: Sequence[str | Path], where: str) -> pl.LazyFrame:
-    """Rows of all tables: dataset, image, worker, and selected as 1 or 0, null where it is none."""
-    if not paths:
-        raise StudyError("no-answer-tables")
-    refuse_copies(paths)
-    parts = [_select_columns(scan(path, (*_ANSWER_FIELDS, "control")), str(path)) for path in paths]
-    return pl.concat(parts, how="vertical_relaxed")
-
-
 def _select_columns(every: pl.LazyFrame, where: str) -> pl.LazyFrame:
-    """Select one table's columns of names and answers."""
+    """Select one table's columns: dataset, image, worker, selected as 1, 0, or null for neither."""
     schema = every.collect_schema()
     if missing := [name for name in _ANSWER_FIELDS if name not in schema]:
         raise StudyError(

@@ -11,10 +11,11 @@ out (Engstrom et al. 2020, appendix B.1).
 more of their assignments are left out, then assignments with less than 40 % of them (Tsipras et al.
 2020, appendix B.1.2).
 
-`time`: assignments that took fewer seconds than asked for. `repeats`: all but a worker's first
+`time=SECONDS`: assignments that took fewer seconds. `repeats`: all but a worker's first
 answer about an image (and label, where there is such a column). `controls`: the answers about
-controls themselves, which were put there to be known. `equal`: so many answers of every image, at
-random; images with fewer keep all (Engstrom et al. have as many as the image with the fewest).
+controls themselves, which were put there to be known. `equal=N`: so many answers of every image, at
+random; images with fewer keep all (Engstrom et al. have as many as the image with the fewest, as
+`equal` alone does).
 
 Rules apply in the order of `RULE_OF_NAME`, in whatever order they are requested, and each sees only
 the rows that those before it keep.
@@ -37,16 +38,6 @@ MAX_FAILED_SHARE = 0.50
 _IMAGE, _ASSIGNMENT = ["dataset", "image"], ["task", "worker"]
 
 
-@dataclass(frozen=True)
-class RuleInputs:
-    """Parameters of the rules."""
-
-    seconds: float = 0.0  # least time of an assignment
-    # Number of answers kept of every image; None for the smallest number of any image.
-    answers: int | None = None
-    seed: int = 0  # seed of the choice of answers that are kept
-
-
 @dataclass(frozen=True, eq=False)
 class Cleaned:
     """The answers to count, and the losses by rule."""
@@ -60,9 +51,7 @@ class Cleaned:
     effect: pl.DataFrame
 
 
-def clean_answers(
-    answers: pl.DataFrame, rules: Collection[str], asked: RuleInputs | None = None
-) -> Cleaned:
+def clean_answers(answers: pl.DataFrame, rules: Collection[str], *, seed: int = 0) -> Cleaned:
     """Remove answers by rules of quality control, and count the losses of each.
 
     Parameters
@@ -71,35 +60,47 @@ def clean_answers(
         One row an answer: `dataset`, `image`, `worker`, `selected` (bool); for some rules `task`,
         `control` ("positive", "negative" or null), `seconds` (of the assignment).
     rules
-        Names of `RULE_OF_NAME`.
-    asked
-        Parameters of the rules; by default those of `RuleInputs`.
+        Names of `RULE_OF_NAME`, two of them with a number: "time=20", "equal=5".
+    seed
+        Seed of the choice of answers that `equal` keeps.
 
     Raises
     ------
     OptionError
-        If there is no such rule.
+        If there is no such rule, or it takes no such number.
     StudyError
         If a rule needs a column that the table lacks, or nothing is left.
     """
-    if unknown := sorted(set(rules) - set(RULE_OF_NAME)):
-        raise OptionError(
-            "unknown-cleaning-rule", cleaning_rule=unknown[0], choices=", ".join(RULE_OF_NAME)
-        )
+    number_of = dict(map(_parse_rule, rules))
     after, rows = answers, []
     # Rules apply in their published order, whatever order they are given in.
     for name, rule in RULE_OF_NAME.items():
-        if name not in rules:
+        if name not in number_of:
             continue
         if missing := [each for each in rule.needs if each not in answers.columns]:
             raise StudyError("cleaning-rule-needs-column", cleaning_rule=name, column=missing[0])
         # Each rule sees only what the rules before it kept, and its losses are counted.
-        before, after = after, after.filter(rule.keeps(after, asked or RuleInputs()))
+        before, after = after, after.filter(rule.keeps(after, number_of[name], seed))
         rows.append((name, *_count_losses(before, after)))
         if after.is_empty():
             raise StudyError("cleaning-rule-leaves-no-answer", cleaning_rule=name)
     schema = {"rule": pl.String, "workers": pl.Int64, "assignments": pl.Int64, "answers": pl.Int64}
     return Cleaned(after, pl.DataFrame(rows, schema=schema, orient="row"), _effect(answers, after))
+
+
+def _parse_rule(text: str) -> tuple[str, float | None]:
+    """A rule's name, and its number if it is given one."""
+    name, equals, number = text.partition("=")
+    if name not in RULE_OF_NAME:
+        raise OptionError(
+            "unknown-cleaning-rule", cleaning_rule=name, choices=", ".join(RULE_OF_NAME)
+        )
+    if not equals:
+        return name, None
+    whole = name == "equal" and number.isdecimal() and int(number) > 0
+    if not (whole or (name == "time" and number.replace(".", "", 1).isdecimal())):
+        raise OptionError("cleaning-rule-number", cleaning_rule=text)
+    return name, float(number)
 
 
 def _count_losses(before: pl.DataFrame, after: pl.DataFrame) -> tuple[int, int, int]:
@@ -140,12 +141,12 @@ def _effect(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
 class Rule:
     """A rule of quality control."""
 
-    # From the rows so far, and the parameters, to true for every row to keep.
-    keeps: Callable[[pl.DataFrame, RuleInputs], pl.Expr | pl.Series]
+    # From the rows so far, the rule's number and a seed to true for every row to keep.
+    keeps: Callable[[pl.DataFrame, float | None, int], pl.Expr | pl.Series]
     needs: tuple[str, ...] = ()  # columns besides dataset, image, worker and selected
 
 
-def _engstrom(_: pl.DataFrame, __: RuleInputs) -> pl.Expr:
+def _engstrom(*_: object) -> pl.Expr:
     negative = (pl.col("control") == "negative").fill_null(value=False)
     flagged = (pl.col("selected").sum() < MIN_SELECTED_LABELS) | (
         (pl.col("selected") & negative).sum() > MAX_NEGATIVE_CONTROLS
@@ -153,7 +154,7 @@ def _engstrom(_: pl.DataFrame, __: RuleInputs) -> pl.Expr:
     return _share_of_assignments(flagged.over(_ASSIGNMENT)) < MAX_FLAGGED_SHARE
 
 
-def _tsipras(table: pl.DataFrame, _: RuleInputs) -> pl.Expr:
+def _tsipras(table: pl.DataFrame, *_: object) -> pl.Expr:
     share = _of_controls(table)
     seldom = _share_of_assignments(share < MIN_CONTROL_SHARES["workers"]) >= MAX_FAILED_SHARE
     return ~seldom & (share >= MIN_CONTROL_SHARES["assignments"])
@@ -174,22 +175,22 @@ def _share_of_assignments(condition: pl.Expr) -> pl.Expr:
     return ((condition & first).sum() / first.sum()).over("worker")
 
 
-def _in_time(_: pl.DataFrame, inputs: RuleInputs) -> pl.Expr:
-    return pl.col("seconds") >= inputs.seconds
+def _in_time(_: pl.DataFrame, seconds: float | None, __: int) -> pl.Expr:
+    return pl.col("seconds") >= (seconds or 0.0)
 
 
-def _is_first_answer(table: pl.DataFrame, _: RuleInputs) -> pl.Expr:
+def _is_first_answer(table: pl.DataFrame, *_: object) -> pl.Expr:
     question = [*_IMAGE, *({"label"} & set(table.columns))]
     return pl.int_range(pl.len()).over([*question, "worker"]) == 0
 
 
-def _no_control(_: pl.DataFrame, __: RuleInputs) -> pl.Expr:
+def _no_control(*_: object) -> pl.Expr:
     return pl.col("control").is_null()
 
 
-def _equalize_counts(table: pl.DataFrame, inputs: RuleInputs) -> pl.Series:
-    size = pl.len().over(_IMAGE).min() if inputs.answers is None else pl.lit(inputs.answers)
-    order = pl.Series("order", np.random.default_rng(inputs.seed).permutation(len(table)))
+def _equalize_counts(table: pl.DataFrame, number: float | None, seed: int) -> pl.Series:
+    size = pl.len().over(_IMAGE).min() if number is None else pl.lit(number)
+    order = pl.Series("order", np.random.default_rng(seed).permutation(len(table)))
     place = pl.col("order").rank("ordinal").over(_IMAGE)
     return table.select(_IMAGE).with_columns(order).select(kept=place <= size)["kept"]
 

@@ -76,17 +76,9 @@ def judge_by_sets(data: Predictions, image: Numbers, label: Numbers) -> pl.DataF
             "dataset": data.dataset,
             "image": data.images[image],
             "label": [data.classes[number] for number in label],
-            "category": pl.Series([None] * len(label), dtype=pl.String),
             "right": True,
         }
     )
-
-
-def right_labels(judged: pl.DataFrame) -> pl.DataFrame:
-    """Convert judgements into label sets; with a category where any has one."""
-    rows = judged.filter("right").unique(JUDGEMENT_KEY, maintain_order=True)
-    named = rows["category"].null_count() < len(rows)
-    return rows.select(*JUDGEMENT_KEY, *(["category"] if named else []))
 
 
 def _distinct(data: Predictions, humans: Predictions | None) -> pl.DataFrame:

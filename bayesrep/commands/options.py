@@ -155,7 +155,7 @@ SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
         "metavar": "FILE",
         "help": "groups of classes: a table with the column class, or superclasses.npy",
     },
-    "--objects": {"type": Path, "metavar": "FILE", "help": "what people see: of `collect objects`"},
+    "--objects": {"type": Path, "metavar": "FILE", "help": "of `collect read --table objects`"},
     "--counts": {
         "type": Path,
         "metavar": "FILE",
@@ -250,11 +250,14 @@ def add_protocol(parser: ArgumentParser, *tables: str) -> None:
     add_shared(parser, "--interval")
 
 
-def refuse_foreign(arguments: Namespace, only_for: Mapping[str, Sequence[str]]) -> None:
+def refuse_foreign(
+    arguments: Namespace, only_for: Mapping[str, Sequence[str]], switch: str = "table"
+) -> None:
     """Refuse options, by name, that are given with another table than those that take them."""
     for name, tables in only_for.items():
-        if getattr(arguments, name) is not None and arguments.table not in tables:
-            raise OptionError("option-of-another-table", option=name, table=" or ".join(tables))
+        if getattr(arguments, name) is not None and getattr(arguments, switch) not in tables:
+            facts = {"option": name, "switch": switch, "table": " or ".join(tables)}
+            raise OptionError("option-of-another-table", **facts)
 
 
 def add_inputs(parser: ArgumentParser, **texts: str) -> None:

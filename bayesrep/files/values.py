@@ -102,7 +102,7 @@ def warn_of_controls(counted: pl.DataFrame, where: str | Place) -> None:
     if number := counted.filter(are_controls(counted["control"]))["len"].sum():
         text = (
             f"{where}: {number:,} of {counted['len'].sum():,} answers are about controls (column "
-            "'control') and count all the same; `bayesrep answers clean --rules controls` leaves "
+            "'control') and count all the same; `bayesrep answers count --rules controls` leaves "
             "them out"
         )
         warnings.warn(TableWarning(text), stacklevel=3)

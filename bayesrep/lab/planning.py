@@ -162,6 +162,8 @@ def plan(
         If something is out of range, or what is asked contradicts itself.
     """
     limits = limits or Limits()
+    if not 0 <= leniency <= 5:
+        raise OptionError("leniency-out-of-range", leniency=leniency)
     numbers = possible_answers(
         prices,
         width=width,

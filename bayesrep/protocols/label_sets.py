@@ -6,7 +6,9 @@ Read from
   there are several data sets, dataset; an image with no right label has one row without a label; a
   column category may say of a row why there are several (such as "several objects", "synonym or
   subset" or "unclear": Shankar et al., 2020, section 3.1);
-* the table of `bayesrep collect objects`, of which the labels that name an object are right;
+* the tables of `bayesrep collect read --table objects`, of which the labels that name an object are
+  right, and of `bayesrep collect tasks --kind review`, of which those that are judged to be: these
+  add to another set of the same image;
 * JSON: a mapping of image to a list of labels, or the published `real.json` of Beyer et al.
   (2020), "Are we done with ImageNet?": a list of lists in the order of the ImageNet validation
   images, ILSVRC2012_val_00000001.JPEG first.
@@ -30,7 +32,7 @@ from bayesrep.errors import OptionError, ProtocolWarning, StudyError, listing
 from bayesrep.files import strict_json
 from bayesrep.files.names import normalize_name, normalize_names
 from bayesrep.files.tables import read_only, require
-from bayesrep.files.values import all_flags, texts
+from bayesrep.files.values import all_flags, flags, texts
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.sources.match_names import explain_absence
 from bayesrep.studies.predictions import Predictions
@@ -171,7 +173,7 @@ def _explain_file(path: Path, predictions: Predictions) -> str:
 def _read(paths: Sequence[str | Path], predictions: Predictions) -> LabelSets | None:
     """The label sets of a data set's images, None where no image has one."""
     places = {normalize_name(name): row for row, name in enumerate(predictions.images.tolist())}
-    has_labels = np.zeros(len(places), dtype=np.bool_)
+    has_labels, once = np.zeros((2, len(places)), dtype=np.bool_)
     pairs: list[tuple[int, int]] = []
     categories: dict[str, Bools] = {}
     for path in map(Path, paths):
@@ -183,9 +185,13 @@ def _read(paths: Sequence[str | Path], predictions: Predictions) -> LabelSets | 
         ]
         labels = (label for _, each in sets for label in each)
         numbers = class_numbers(labels, predictions.classes, str(path), "label")
-        if twice := [image for image, _ in sets if has_labels[places[image]]]:
-            raise StudyError("second-label-set", path=path, images=listing(twice))
-        has_labels[[places[image] for image, _ in sets]] = True
+        of_sets = [places[image] for image, _ in sets]
+        # What was judged later adds to a set.
+        if path.suffix.lower() == ".json" or "right" not in _read_rows(path).columns:
+            if twice := [image for image, _ in sets if once[places[image]]]:
+                raise StudyError("second-label-set", path=path, images=listing(twice))
+            once[of_sets] = True
+        has_labels[of_sets] = True
         pairs += [(places[image], numbers[label]) for image, each in sets for label in each]
     if not has_labels.any():
         return None
@@ -254,6 +260,8 @@ def _read_rows(path: Path) -> pl.DataFrame:
     table, where = read_only(path, ("dataset", "image", "label", "category"))
     if "dataset" in table.columns:  # a row of no data set would be lost
         table = table.with_columns(texts(table["dataset"], where))
+    if "right" in table.columns:
+        table = table.filter(flags(table["right"], where).fill_null(value=False))
     return table.with_columns(normalize_names(pl.col("^(dataset|image|label|category)$")))
 
 

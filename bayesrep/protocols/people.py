@@ -90,7 +90,7 @@ def read_people(
     counts
         A table with dataset (optional), image, label, selected, shown.
     objects
-        A table as `bayesrep collect objects` writes it.
+        A table as `bayesrep collect read --table objects` writes it.
 
     Raises
     ------

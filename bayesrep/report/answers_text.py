@@ -84,7 +84,7 @@ def answers_text(table: pl.DataFrame, left_out: Mapping[str, int]) -> str:
         if row["repeated"]:
             lines.append(
                 f"{plain_text(row['dataset'])}: {row['repeated']:,} answers repeat a worker's "
-                "about the same question; keep the first with bayesrep answers clean --rules "
+                "about the same question; keep the first with bayesrep answers count --rules "
                 "repeats."
             )
         if row["questions"] > row["images"]:

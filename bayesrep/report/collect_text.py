@@ -103,7 +103,9 @@ def shortlist_text(chosen: "Shortlist") -> str:
     images: dict[str, Cell] = {"fate": "{fate}", "images": "{images:,}"}
     lines = [list_rows(chosen.steps, cells)]
     if not chosen.by_wordnet:
-        lines.append("Step 3 was not done: labels are not WordNet numbers (--wnids gives them).")
+        lines.append(
+            "Step 3 was not done: labels are not WordNet numbers (shortlist takes them, in Python)."
+        )
     mean = float(chosen.images["candidates"].mean() or 0)  # type: ignore[arg-type]
     lines += [f"{mean:.2f} labels per image on average.", "", list_rows(fates, images)]
     return "\n".join(lines)

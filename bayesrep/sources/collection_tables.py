@@ -32,13 +32,6 @@ def read_label_table(path: Path) -> pl.DataFrame:
     return _parse_own(table, where).with_columns(counts)
 
 
-def read_wnids(path: Path) -> dict[str, str]:
-    """Read WordNet's number of each label."""
-    numbers = read_only(path, ("label", "wnid")).frame
-    require(numbers, ("label", "wnid"), str(path))
-    return dict(numbers.select(pl.col("label", "wnid").cast(pl.String).fill_null("")).rows())
-
-
 def read_object_answers(path: Path) -> pl.DataFrame:
     """Read what annotators chose of each image: single answers with label, task and main."""
     answers, where = read_answers(path), str(path)
@@ -56,19 +49,19 @@ def read_fates(path: Path) -> pl.DataFrame:
     return fates.select(pl.col(columns).cast(pl.String))
 
 
-def read_judgements(paths: Sequence[Path]) -> pl.DataFrame:
-    """Read judgements of predictions: dataset, image, label, category, right."""
-    parts = [
-        pl.DataFrame(schema=dict.fromkeys((*JUDGEMENT_KEY, "category"), pl.String) | _RIGHT_SCHEMA)
-    ]
+def read_judgements(paths: Sequence[Path]) -> tuple[pl.DataFrame, list[Path]]:
+    """Read judgements of predictions (dataset, image, label, right), and name the label sets."""
+    schema = dict.fromkeys(JUDGEMENT_KEY, pl.String) | {"right": pl.Boolean}
+    parts, sets = [pl.DataFrame(schema=schema)], list[Path]()
     for path in paths:
-        table, where = read_only(path, JUDGEMENT_KEY)
-        require(table, (*JUDGEMENT_KEY, "right"), where)
+        table, where = (None, "") if path.suffix == ".json" else read_only(path, JUDGEMENT_KEY)
+        if table is None or "right" not in table.columns:
+            sets.append(path)
+            continue
+        require(table, JUDGEMENT_KEY, where)
         judged = table.with_columns(flags(table["right"], where)).drop_nulls("right")
-        if "category" not in table.columns:
-            judged = judged.with_columns(category=pl.lit(None, pl.String))
-        parts.append(judged.select(pl.col(*JUDGEMENT_KEY, "category").cast(pl.String), "right"))
-    return pl.concat(parts)
+        parts.append(judged.select(pl.col(JUDGEMENT_KEY).cast(pl.String), "right"))
+    return pl.concat(parts), sets
 
 
 def read_candidates(
@@ -90,9 +83,6 @@ def read_candidates(
             image = part.filter(again)["image"][0]
             raise OptionError("image-twice-in-dataset", where=where, image=image, dataset=name)
     return sets
-
-
-_RIGHT_SCHEMA = {"right": pl.Boolean}
 
 
 def _parse_own(table: pl.DataFrame, where: str | Place) -> pl.DataFrame:

@@ -248,11 +248,11 @@ def _counted(root: Path) -> Any:
 
 
 def _cleaned(root: Path) -> Any:
-    from bayesrep.answers.quality import RuleInputs, clean_answers
+    from bayesrep.answers.quality import clean_answers
     from bayesrep.sources.table_files import read_answers
 
-    rules = ("tsipras2020", "time", "repeats")
-    found = clean_answers(read_answers(_changed(root)), rules, RuleInputs(6.0, None, 0))
+    rules = ("tsipras2020", "time=6", "repeats")
+    found = clean_answers(read_answers(_changed(root)), rules)
     return found.kept, found.dropped, found.effect
 
 

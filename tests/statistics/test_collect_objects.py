@@ -72,7 +72,8 @@ def imagenet(tmp_path_factory):
 def test_the_published_images_and_what_became_of_them(imagenet, tmp_path, capsys):
     """6,761 images were classified, of 150 nobody selects the label (B.2, C.3)."""
     frame, out = PUBLISHED / "annotations_classify_task.pkl", tmp_path / "objects.csv"
-    words = ["collect", "objects", frame, "--fates", PUBLISHED / "image_info.pkl"]
+    words = ["collect", "read", frame, "--table", "objects"]
+    words += ["--fates", PUBLISHED / "image_info.pkl"]
     facts = {"file": str(PUBLISHED / "image_info.pkl")}
     check(refusal([*words, "--out", out]), "fates-without-labels", facts)
     words += ["--study", imagenet, "--out", out]

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import bayesrep
 from bayesrep.cli import main
 from bayesrep.errors import ConvergenceWarning
-from bayesrep.lab import Design, leniency_of, published_world, worlds_of
+from bayesrep.lab import Design, leniency_of, plan, published_world, worlds_of
 from bayesrep.lab.populations import draw_study
 from bayesrep.lab.simulate_design import normal_posterior, outcome
 from bayesrep.posterior.fitted import Fitted
@@ -62,9 +63,11 @@ def test_leniency_is_found_and_an_outcome_repeats():
     assert found == outcome(WORLD, design, leniency=0.6, seed=3, way="normal")
 
 
-def test_a_plan_from_a_tiny_pilot(tmp_path, capsys):
+def test_a_plan_from_a_tiny_pilot(tmp_path, capsys, monkeypatch):
     """Twenty images, from the command line, with real fits."""
     folder = tmp_path / "pilot"
+    quick = partial(plan, answers=[5], studies=2, jobs=1)
+    monkeypatch.setattr("bayesrep.lab.plan", quick)
     draw_study(WORLD, Design(20, 5), leniency=0.0, seed=1).write(folder)
     words = [
         "collect",
@@ -76,7 +79,7 @@ def test_a_plan_from_a_tiny_pilot(tmp_path, capsys):
         "--cost-image",
         "0.1",
     ]
-    words += ["--answers", "5", "--studies", "2", "--jobs", "1", "--quiet"]
+    words += ["--quiet"]
     status = main([*words, "--width", "8", "--json"])
     said = capsys.readouterr()
     assert status == 0, said.err
@@ -91,10 +94,10 @@ def test_a_batch_from_a_pilot(pilot, tmp_path, capsys):
     pilot.study.write(folder)
     bayesrep.write_posterior(pilot.posterior, posterior)
     words = ["collect", "plan", "--pilot", str(folder), "--posterior", str(posterior)]
-    words += ["--cost-answer", "0.03", "--cost-image", "0.1", "--jobs", "1", "--quiet"]
+    words += ["--cost-answer", "0.03", "--cost-image", "0.1", "--quiet"]
     assert main([*words, "--width", "50", "--batch", "50"]) == 0
     assert capsys.readouterr().out.startswith("Stop: the interval is")
-    assert main([*words, "--width", "2", "--batch", "600", "--studies", "2", "--json"]) == 0
+    assert main([*words, "--width", "2", "--batch", "600", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert not facts["stop"]
     widths = [row["width"] for row in facts["rows"]]

@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from bayesrep.answers.quality import RuleInputs, clean_answers
+from bayesrep.answers.quality import clean_answers
 
 
 def test_equal_numbers_are_the_fewest_at_random_and_repeat():
@@ -18,7 +18,7 @@ def test_equal_numbers_are_the_fewest_at_random_and_repeat():
         for w in range(5 + x % 3)
     ]
     table = pl.DataFrame(rows, ("dataset", "image", "worker", "selected"), orient="row")
-    first = clean_answers(table, ["equal"], RuleInputs(seed=1)).kept
+    first = clean_answers(table, ["equal"], seed=1).kept
     seven = table.filter(pl.len().over("image") == 7)["image"].unique()
     stays = first.filter(pl.col("image").is_in(seven.implode())).group_by("worker").len()["len"]
     mean, sd = len(seven) * 5 / 7, np.sqrt(len(seven) * 10 / 49)

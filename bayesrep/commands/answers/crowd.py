@@ -1,25 +1,37 @@
 """`bayesrep answers crowd`: who answered, how workers differ, and what that adds to errors."""
 
 from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
 from pathlib import Path
 
 import bayesrep
-from bayesrep.commands.options import add_shared
-from bayesrep.commands.output import emit, new_file, write_csv
+from bayesrep.commands.output import emit, emit_table, new_file, write_csv
+from bayesrep.errors import OptionError, StudyError
 from bayesrep.studies.vocabulary import words_of
 
 EXAMPLE = "my-study"
 
 
 def add(parser: ArgumentParser) -> None:
-    add_shared(parser, "study")
-    parser.add_argument(
-        "--workers", type=Path, metavar="FILE", help="write a table of the workers here (CSV)"
+    option = parser.add_argument
+    option(
+        "study",
+        type=Path,
+        metavar="STUDY|TABLE",
+        help="a study; with --context a table, a row an answer: image, selected, the context, and "
+        "dataset if several",
     )
-    parser.add_argument(
+    option("--workers", type=Path, metavar="FILE", help="write a table of the workers here (CSV)")
+    option(
         "--aggregators",
         action="store_true",
         help="what crowd-kit's Dawid-Skene, MACE and GLAD say of the same answers (extra [crowd])",
+    )
+    option(
+        "--context",
+        metavar="COLUMN",
+        help="how much answers about an image depend on each other through what annotators shared: "
+        "a grid, a task, a session",
     )
 
 
@@ -28,6 +40,8 @@ def run(arguments: Namespace) -> int:
 
     if arguments.workers:
         new_file(arguments.workers, arguments)
+    if arguments.context is not None:
+        return _describe_dependence(arguments)
     study = bayesrep.read_study(arguments.study)
     crowd = bayesrep.describe_crowd(study)
     others = None
@@ -50,3 +64,36 @@ def run(arguments: Namespace) -> int:
     if others is not None:
         text += f"\n\n{aggregators_text(others, words)}"
     return emit(arguments, text, facts, study.left_out)
+
+
+def _describe_dependence(arguments: Namespace) -> int:
+    """Print how much answers of the same context agree, of every data set of a table."""
+    import polars as pl
+
+    from bayesrep.files.tables import read_only, require
+    from bayesrep.files.values import flags, texts
+    from bayesrep.report.table_format import rows_table
+
+    context = arguments.context
+    names = ("image", context)
+    if context in ("dataset", "image", "selected"):
+        raise OptionError("context-column-reserved", context=context)
+    if arguments.workers or arguments.aggregators:
+        raise OptionError("context-with-crowd-options")
+    answers, where = read_only(arguments.study, ("dataset", *names))
+    require(answers, (*names, "selected"), where)
+    if "dataset" not in answers.columns:
+        answers = answers.with_columns(dataset=pl.lit(""))
+    selected = flags(answers["selected"], where)
+    if selected.null_count():
+        raise StudyError("selected-missing-in-answers", where=where)
+    columns = [answers["dataset"], *(texts(answers[name], where) for name in names), selected]
+    rows = []
+    for (dataset,), part in pl.DataFrame(columns).group_by("dataset", maintain_order=True):
+        try:
+            correlation = bayesrep.intraclass_correlation(*part.drop("dataset"))
+        except StudyError as error:
+            raise error.add_place(f"{where}: {dataset}" if dataset else where) from None
+        rows.append({"dataset": dataset, **asdict(correlation)})
+    table = pl.DataFrame(rows)
+    return emit_table(arguments, table, rows_table(table))

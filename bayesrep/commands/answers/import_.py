@@ -3,11 +3,13 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bayesrep.commands.options import named_path, names
+from bayesrep.commands.options import by_name, named_path, names
 from bayesrep.commands.output import emit, new_table_file, write_table
+from bayesrep.errors import OptionError
 
 EXAMPLE = "label-studio v1=export.json --yes fits --out answers.csv"
 
+RENAMED = ("image", "worker", "answer", "label")
 RAW_COLUMNS = ("dataset", "image", "label", "worker", "selected", "task", "control", "seconds")
 
 
@@ -19,10 +21,13 @@ def add(parser: ArgumentParser) -> None:
     option("source", choices=sources, metavar="SOURCE", help=", ".join(sources))
     option("files", type=named_path, nargs="+", metavar="NAME=FILE", help="data set and its file")
     option("--out", type=Path, required=True, metavar="FILE", help="CSV or Parquet")
-    option("--image", metavar="COLUMN", help="of the image; a * stands for the images of a grid")
-    option("--worker", metavar="COLUMN", help="of the worker")
-    option("--answer", metavar="COLUMN", help="of the answer; a * as in --image, or of raters")
-    option("--label", metavar="COLUMN", help="of the label that was asked about")
+    option(
+        "--rename",
+        action="append",
+        metavar="COLUMN=NAME",
+        help="read a column as image, worker, answer, or label (that was asked about), where a * "
+        "stands for the images of a grid, or for raters; may be given several times",
+    )
     option("--separator", help="between answers, where all that apply were to be selected")
     option(
         "--labels",
@@ -51,9 +56,13 @@ def run(arguments: Namespace) -> int:
     for path in (out, *([] if counts is None else [counts])):
         new_table_file(path, arguments)
     refuse_copies(files)
-    columns = raw_answers.Columns(
-        arguments.image, arguments.worker, arguments.answer, arguments.label, separator
-    )
+    renamed = by_name("--rename", arguments.rename) or {}
+    if strange := [name for name in renamed.values() if name not in RENAMED]:
+        raise OptionError("unknown-name-of-column", name=strange[0], choices=", ".join(RENAMED))
+    called = {name: column for column, name in renamed.items()}
+    if len(called) < len(renamed):
+        raise OptionError("column-renamed-as-another", names=", ".join(called))
+    columns = raw_answers.Columns(**called, separator=separator)
     parts = [
         raw_answers.read_raw(arguments.source, file, columns).with_columns(dataset=pl.lit(name))
         for name, file in arguments.files
@@ -70,8 +79,8 @@ def run(arguments: Namespace) -> int:
 
     def decide(table: pl.DataFrame) -> pl.DataFrame:
         words = {name: getattr(arguments, name) for name in ("yes", "no", "maybe")}
-        rule, seed = arguments.maybe_is, arguments.seed or 0
-        return raw_answers.decide(table, **words, maybe_is=rule, seed=seed)
+        rule, seed = arguments.maybe_is, arguments.seed
+        return raw_answers.decide(table, **words, maybe_is=rule, seed=seed or 0)
 
     decided = decide(answers)
     left_out["maybe"] = len(answers) - len(decided)

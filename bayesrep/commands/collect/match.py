@@ -1,25 +1,32 @@
-"""`bayesrep collect match`: choose a replication's images from a pool."""
+"""`bayesrep collect match`: choose a replication's images from a pool, or check how it was done."""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any, get_args
 
-from bayesrep.choices import FEW_REPLICATES, Choosing
+import bayesrep
+from bayesrep.choices import Choosing
 from bayesrep.commands.options import given_options, keep_compiled, whole_numbers
-from bayesrep.commands.output import emit, new_table_file, write_table
+from bayesrep.commands.output import emit, emit_table, new_table_file, write_table
 from bayesrep.errors import OptionError
+from bayesrep.studies.vocabulary import words_of
 
 EXAMPLE = "counts.csv --reference v1 --pool pool --images 2000 --out chosen.csv"
 
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    option("table", type=Path, help="counts: dataset, image, selected, shown, and perhaps label")
-    option("--reference", required=True, metavar="NAME", help="the data set to be like")
-    option("--pool", required=True, metavar="NAME", help="the data set of candidates")
+    option(
+        "table",
+        type=Path,
+        metavar="TABLE|STUDY",
+        help="counts: dataset, image, selected, shown, and perhaps label; --check: a study",
+    )
+    option("--reference", metavar="NAME", help="the data set to be like")
+    option("--pool", metavar="NAME", help="the data set of candidates; --check: its role")
     option("--images", type=int, metavar="N", help="how many to choose in all")
     option("--per-class", type=int, metavar="N", help="how many to choose of every class (label)")
-    option("--method", choices=get_args(Choosing), default="posterior", help="by which (posterior)")
+    option("--method", choices=get_args(Choosing), help="by which (posterior)")
     option(
         "--ask",
         type=int,
@@ -30,26 +37,36 @@ def add(parser: ArgumentParser) -> None:
         "--answers",
         type=whole_numbers,
         metavar="N,N",
-        help="say what each way would leave with so many answers about every image",
+        help="say what each way would leave with so many answers about every image; --check: match "
+        "on N answers about each candidate, and measure by the others (5)",
     )
-    option("--least", type=float, metavar="S", help="expected frequency of a candidate (0.0)")
-    option("--most", type=int, metavar="N", help="answers of a candidate (the reference's)")
-    option("--components", type=int, help="of the mixtures of betas (2)")
-    option("--replicates", type=int, help=f"of the bootstrap ({FEW_REPLICATES})")
-    option("--out", type=Path, required=True, metavar="TABLE", help="the images, CSV or Parquet")
+    option(
+        "--check",
+        action="store_true",
+        help="whether the bias of matching shows in a study's answers, matched on some of them",
+    )
+    option("--out", type=Path, metavar="TABLE", help="the images, CSV or Parquet")
 
 
 def run(arguments: Namespace) -> int:
     keep_compiled()
+    if arguments.out is not None:
+        new_table_file(arguments.out, arguments)
+    if arguments.images is not None and arguments.per_class is not None:
+        raise OptionError("images-and-per-class-given")
+    return (_check if arguments.check else _choose)(arguments)
+
+
+def _choose(arguments: Namespace) -> int:
     import polars as pl
 
     from bayesrep.lab import match_images, next_answers, remaining_gap
     from bayesrep.report.collect_text import matching_text
     from bayesrep.sources.collection_tables import read_candidates
 
-    new_table_file(arguments.out, arguments)
-    if (arguments.images is None) == (arguments.per_class is None):
-        raise OptionError("one-of-images-per-class")
+    size, method = arguments.images or arguments.per_class, arguments.method or "posterior"
+    if not (arguments.reference and arguments.pool and size and arguments.out):
+        raise OptionError("match-needs-sets-and-size")
     names, by_class = (arguments.reference, arguments.pool), arguments.per_class is not None
     sets = read_candidates(arguments.table, names, by_class=by_class)
     counts = [(part["selected"].to_numpy(), part["shown"].to_numpy()) for part in sets]
@@ -57,23 +74,23 @@ def run(arguments: Namespace) -> int:
     if by_class:
         classes = tuple(part["label"].to_numpy().astype(str) for part in sets)
     # Counts alone decide, and classes where images are chosen by class.
-    matching = match_images(
-        *counts,
-        size=arguments.per_class if by_class else arguments.images,
-        classes=classes,
-        **given_options(arguments, match_images),
-    )
-    chosen = matching.chosen[arguments.method]
+    seed = {} if arguments.seed is None else {"seed": arguments.seed}
+    matching = match_images(*counts, size=size, classes=classes, **seed)
+    chosen = matching.chosen[method]
     inclusion = pl.Series("inclusion", chosen.inclusion)
     # With --ask the table holds who to ask about next in place of the images chosen.
-    rows_out = chosen.images
+    rows_out, what = chosen.images, f"by {method}"
     if arguments.ask is not None:
-        most = int(counts[0][1].max()) if arguments.most is None else arguments.most
-        options = given_options(arguments, next_answers)
-        rows_out = next_answers(matching, counts[1], count=arguments.ask, most=most, **options)
+        most = int(counts[0][1].max())
+        rows_out = next_answers(matching, counts[1], count=arguments.ask, most=most, **seed)
         inclusion = pl.Series("inclusion", matching.chosen["posterior"].inclusion)
+        what = f"{len(rows_out):,} candidates to ask about once more"
     write_table(sets[1].with_columns(inclusion)[rows_out], arguments.out)
-    rows = [_describe_choice(name, each) for name, each in matching.chosen.items()]
+    numbers = ("gap", "lower", "upper", "distance", "moved")
+    rows = [
+        {"method": name, "images": len(each.images), **{n: getattr(each, n) for n in numbers}}
+        for name, each in matching.chosen.items()
+    ]
     # What more answers to all images would leave of the gap.
     total = len(chosen.images)
     planned = [
@@ -85,18 +102,31 @@ def run(arguments: Namespace) -> int:
         "planned": planned,
         "reference_mean": matching.reference_mean,
         "pool_mean": matching.pool_mean,
-        "method": arguments.method,
+        "method": method,
         "out": str(arguments.out),
     }
     text = matching_text(rows, matching.reference_mean, matching.pool_mean, planned)
-    what = f"by {arguments.method}"
-    if arguments.ask is not None:
-        what = f"{len(rows_out):,} candidates to ask about once more"
     return emit(arguments, f"{text}\nWritten to {arguments.out}: {what}", facts)
 
 
-def _describe_choice(method: str, chosen: Any) -> dict[str, Any]:
-    """Describe the gap that a method leaves, for the table and as JSON."""
-    names = ("gap", "lower", "upper", "distance", "moved")
-    numbers = {name: getattr(chosen, name) for name in names}
-    return {"method": method, "images": len(chosen.images), **numbers}
+def _check(arguments: Namespace) -> int:
+    from bayesrep.lab import rematch
+    from bayesrep.lab.rematching import LEAST_ANSWERS
+    from bayesrep.report.plan_text import rematch_text
+
+    foreign = arguments.reference, arguments.method, arguments.ask
+    answers = arguments.answers or [LEAST_ANSWERS]
+    if len(answers) > 1 or any(each is not None for each in foreign):
+        raise OptionError("check-of-matching-options")
+    study = bayesrep.read_study(arguments.table)
+    by_class = arguments.per_class is not None
+    size = arguments.per_class if by_class else arguments.images
+    given = given_options(arguments, rematch) | {"answers": answers[0]}
+    rematched = rematch(study, **given, size=size, by_class=by_class)
+    source = rematched.by_source
+    facts = {
+        "held_out": rematched.held_out.to_dicts(),
+        "by_source": None if source is None else source.to_dicts(),
+    }
+    text = rematch_text(rematched, words_of(study))
+    return emit_table(arguments, rematched.by_answers, text, facts, study.left_out)

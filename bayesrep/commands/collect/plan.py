@@ -7,13 +7,7 @@ from typing import Any, get_args
 
 import bayesrep
 from bayesrep.choices import Prior
-from bayesrep.commands.options import (
-    add_shared,
-    given_options,
-    keep_compiled,
-    read_draws,
-    whole_numbers,
-)
+from bayesrep.commands.options import given_options, keep_compiled, read_draws
 from bayesrep.commands.output import DONE_STATUS, FINDING_STATUS, describe_kept_work, emit, say
 from bayesrep.errors import OptionError
 from bayesrep.studies.vocabulary import IMAGE_WORDS
@@ -52,23 +46,8 @@ def add(parser: ArgumentParser) -> None:
         metavar="N",
         help="people who annotate in all (a different one per answer)",
     )
-    option(
-        "--crowds", type=int, choices=(1, 2), help="1: the same people annotate both data sets (1)"
-    )
-    option(
-        "--leniency",
-        type=float,
-        metavar="SD",
-        help="by how much workers differ, on the probit scale (the pilot's; 0.5)",
-    )
     # What may be chosen from.
     option("--most-images", type=int, metavar="N", help="the most images of each data set")
-    option(
-        "--answers",
-        type=whole_numbers,
-        metavar="N,N",
-        help="numbers of answers per image to choose from",
-    )
     option(
         "--batch",
         type=float,
@@ -76,9 +55,6 @@ def add(parser: ArgumentParser) -> None:
         help="say what to buy next for so much, after this pilot",
     )
     # How the plan is computed.
-    option("--studies", type=int, help="simulated studies of the plan (12)")
-    option("--jobs", type=int, metavar="N", help="processes (one a core)")
-    add_shared(parser, "--ray")
     option("--keep", type=Path, metavar="FOLDER", help="keep what is done: a stopped run goes on")
 
 
@@ -92,15 +68,11 @@ def run(arguments: Namespace) -> int:
     _check(arguments)
     from bayesrep.lab import Limits, Prices, plan, published_world
     from bayesrep.lab.planning import possible_answers
-    from bayesrep.lab.populations import DEFAULT_LENIENCY
     from bayesrep.report.plan_text import plan_facts, plan_text
 
     prices = Prices(arguments.cost_answer, arguments.cost_image)
-    if arguments.leniency is not None and not 0 <= arguments.leniency <= 5:
-        raise OptionError("leniency-out-of-range", leniency=arguments.leniency)
     common: dict[str, Any] = given_options(arguments, plan)
-    common |= {"cluster": arguments.ray, "kept": arguments.keep}
-    common["progress"] = not arguments.quiet
+    common |= {"kept": arguments.keep, "progress": not arguments.quiet}
     named = {"images": arguments.most_images, "budget": arguments.budget}
     limits = Limits(**{name: value for name, value in named.items() if value is not None})
     common["width"] = None if arguments.width is None else arguments.width / 100
@@ -112,12 +84,11 @@ def run(arguments: Namespace) -> int:
     if arguments.pilot is None:
         worlds = [published_world(arguments.prior, MIN_CLASSIFIERS)]
     else:
-        worlds, fitted, common["leniency"], heading = _pilot(arguments)
+        worlds, fitted, leniency, heading = _pilot(arguments)
+        common["leniency"] = leniency
         words = fitted.words
         if arguments.batch is not None:
             return _recommend_purchase(arguments, worlds, prices, fitted, common)
-    # Only without a pilot: a pilot estimates how much its workers differ.
-    common.setdefault("leniency", DEFAULT_LENIENCY)
     result = plan(worlds, prices, limits=limits, **common)
     facts = plan_facts(result, prices)
     text = plan_text(result, prices, words)
@@ -159,19 +130,15 @@ def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:
         posterior = _fit_pilot(study, arguments)
     fitted = Fitted(study, posterior).require_convergence()
     seed = arguments.seed or 0
-    worlds = worlds_of(
-        fitted, count=arguments.studies or PLAN_STUDIES, classifiers=MIN_CLASSIFIERS, seed=seed
-    )
-    fitted_leniency = leniency_of(fitted)
-    leniency = arguments.leniency
-    if leniency is None:
-        leniency = DEFAULT_LENIENCY if fitted_leniency is None else fitted_leniency
+    worlds = worlds_of(fitted, count=PLAN_STUDIES, classifiers=MIN_CLASSIFIERS, seed=seed)
+    known = leniency_of(fitted)
+    leniency = DEFAULT_LENIENCY if known is None else known
     words = fitted.words
     sizes = [len(study.datasets[role].images) for role in ("reference", "replication")]
     heading = (
         f"Pilot {study.name}: {sizes[0]:,} and {sizes[1]:,} {words.images}. "
         f"{words.workers.title()} differ by {leniency:.2f} on the probit scale"
-        + (" (assumed)." if arguments.leniency is None and fitted_leniency is None else ".")
+        + (" (assumed)." if known is None else ".")
     )
     # Populations from a small pilot are poorly known; the plan inherits that error.
     if min(sizes) < 100:
@@ -204,12 +171,11 @@ def _recommend_purchase(
     from bayesrep.numerics.estimands import INTERVAL
     from bayesrep.report.plan_text import batch_text
 
-    study, crowds = fitted.images, arguments.crowds or 1
+    study = fitted.images
     n_shown = [study.datasets[role].shown for role in ("reference", "replication")]
     images = int(round(np.mean([len(each) for each in n_shown])))
     answers = int(round(float(np.concatenate(n_shown).mean())))
-    workers = None if arguments.workers is None else arguments.workers // crowds
-    design = Design(images, answers, workers, crowds)
+    design = Design(images, answers, arguments.workers, 1)
     # The width so far is that of the mean over classifiers, as a plan counts it.
     low, high = np.quantile(fitted.draws_over_crowds.mean(axis=-1), INTERVAL)
     now, target = float(high - low), arguments.width / 100
@@ -220,7 +186,7 @@ def _recommend_purchase(
     options = {
         name: common[name] for name in given_options(arguments, next_batch) if name in common
     }
-    options |= {name: common[name] for name in ("leniency", "cluster", "kept", "progress")}
+    options |= {name: common[name] for name in ("leniency", "kept", "progress")}
     purchases = next_batch(
         worlds, prices, design=design, width_now=now, money=arguments.batch, **options
     )

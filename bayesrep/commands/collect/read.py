@@ -1,48 +1,85 @@
-"""`bayesrep collect read`: answers back, of Label Studio, Mechanical Turk or the offline page."""
+"""`bayesrep collect read`: answers back, the labels worth a closer look, and what images show."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bayesrep.commands.options import names
+from bayesrep.commands.options import names, refuse_foreign
 from bayesrep.commands.output import emit, new_table_file, write_batches, write_table
 from bayesrep.errors import OptionError
 
 EXAMPLE = "tasks batch.csv --own --out answers.csv --counts counts.csv"
 
+_ANSWERS = ("answers",)
+_ONLY_FOR = {
+    **dict.fromkeys(("own", "rules", "counts"), _ANSWERS),
+    "fates": ("labels", "objects"),
+    "study": ("objects",),
+}
+
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    option("collection", type=Path, metavar="COLLECTION", help="folder of the tasks")
+    option(
+        "source",
+        type=Path,
+        metavar="COLLECTION|TABLE",
+        help="folder of the tasks; labels, objects: the answers that were read, or, of labels, "
+        "their counts, of objects annotations_classify_task.pkl",
+    )
     option(
         "files",
         type=Path,
-        nargs="+",
+        nargs="*",
         metavar="FILE",
         help="batch results, exports, or what the page saved (.csv, .json), or folders of these",
     )
-    option("--own", action="store_true", help="keep answers about images' own labels alone")
+    option(
+        "--table",
+        choices=("answers", "labels", "objects"),
+        default="answers",
+        help="answers; labels: those of each image that are worth a closer look; objects: what "
+        "each image shows (answers)",
+    )
+    # What is kept of the answers, and by which images and labels they go on.
+    own = "keep answers about images' own labels alone"
+    option("--own", action="store_true", default=None, help=own)
     option(
         "--rules",
         type=names,
         metavar="NAME,NAME",
-        help="of quality control: engstrom2020, tsipras2020, time, repeats, controls, equal",
+        help="of quality control: engstrom2020, tsipras2020, time=SECONDS, repeats, controls, "
+        "equal=N",
     )
-    option("--least", type=float, default=0.0, metavar="SECONDS", help="of a task (rule time)")
-    option("--pay", type=float, help="of a task, where the file does not say")
     option("--counts", type=Path, metavar="TABLE", help="how often each label was selected, too")
-    option("--keep-workers", action="store_true", help="keep workers' names, instead of codes")
     option(
-        "--out", type=Path, required=True, metavar="TABLE", help="of the answers, CSV or Parquet"
+        "--fates",
+        type=Path,
+        metavar="TABLE",
+        help="labels: write what becomes of every image here, too; objects: this table, or "
+        "image_info.pkl, by which clear images count",
     )
+    option("--study", type=Path, help="objects: whose reference the published .pkl are about")
+    option("--out", type=Path, required=True, metavar="TABLE", help="CSV or Parquet")
 
 
 def run(arguments: Namespace) -> int:
+    refuse_foreign(arguments, _ONLY_FOR)
+    table, fates = arguments.table, arguments.fates
+    if (table == "answers") != bool(arguments.files):
+        raise OptionError("answer-files-with-answers-alone")
+    for path in (arguments.out, arguments.counts, fates if table == "labels" else None):
+        if path is not None:
+            new_table_file(path, arguments)
+    return {"answers": _read_answers, "labels": _shortlist, "objects": _objects}[table](arguments)
+
+
+def _read_answers(arguments: Namespace) -> int:
     import polars as pl
 
     from bayesrep import collect
-    from bayesrep.answers.quality import RuleInputs, clean_answers
+    from bayesrep.answers.quality import clean_answers
     from bayesrep.collect.responses import count_selections
     from bayesrep.report.answers_text import cleaned_text
     from bayesrep.report.collect_text import read_text
@@ -50,14 +87,8 @@ def run(arguments: Namespace) -> int:
     from bayesrep.studies.worker_answers import code_workers
 
     out, counts = arguments.out, arguments.counts
-    for path in (out, *([] if counts is None else [counts])):
-        new_table_file(path, arguments)
-    collection = collect.read_collection(arguments.collection)
-    done = read_assignments(_files(arguments.files))
-    if arguments.pay is not None:
-        done = done.with_columns(pl.col("pay").fill_null(arguments.pay))
-    if not arguments.keep_workers:
-        done = code_workers(done)
+    collection = collect.read_collection(arguments.source)
+    done = code_workers(read_assignments(_files(arguments.files)))
     answers = collect.match_assignments(collection, done)
     progress = answers.progress()
     text = read_text(collection, answers, progress)
@@ -70,8 +101,7 @@ def run(arguments: Namespace) -> int:
     own_rows = pl.col("own") if arguments.own else pl.lit(value=True)
     # Quality rules look at all answers at once; without them answers are streamed.
     if arguments.rules:
-        rules = RuleInputs(arguments.least, None, 0)
-        cleaned = clean_answers(answers.table().filter(own_rows), arguments.rules, rules)
+        cleaned = clean_answers(answers.table().filter(own_rows), arguments.rules)
         text = f"{text}\n\n{cleaned_text(cleaned)}"
         facts |= {"dropped": cleaned.dropped.to_dicts(), "effect": cleaned.effect.to_dicts()}
         write_table(cleaned.kept, out)
@@ -93,3 +123,86 @@ def _files(paths: Sequence[Path]) -> list[Path]:
             raise OptionError("folder-without-answer-files", path=path)
         files += inside if path.is_dir() else [path]
     return files
+
+
+def _shortlist(arguments: Namespace) -> int:
+    from bayesrep import collect
+    from bayesrep.collect.responses import count_selections
+    from bayesrep.report.collect_text import shortlist_text
+    from bayesrep.sources.collection_tables import read_label_table
+
+    table = read_label_table(arguments.source)
+    chosen = collect.shortlist(table if "shown" in table.columns else count_selections(table))
+    fates = chosen.images.group_by("fate", maintain_order=True).len("images")
+    if chosen.to_classify.is_empty():
+        raise OptionError(
+            "no-images-to-classify",
+            fates="; ".join((f"{count:,} images: {fate}" for fate, count in fates.iter_rows())),
+        )
+    write_table(chosen.to_classify, arguments.out)
+    if arguments.fates is not None:
+        write_table(chosen.fates, arguments.fates)
+    facts = {
+        "rows": chosen.steps.to_dicts(),
+        "by_wordnet": chosen.by_wordnet,
+        "images": dict(fates.iter_rows()),
+        "out": str(arguments.out),
+    }
+    return emit(arguments, f"{shortlist_text(chosen)}\nWritten to {arguments.out}", facts)
+
+
+def _objects(arguments: Namespace) -> int:
+    from bayesrep import collect
+    from bayesrep.collect.image_outcomes import with_clear
+    from bayesrep.collect.object_consensus import keep_sane
+    from bayesrep.report.collect_text import fates_text, objects_text
+
+    answers, fates = _read_objects(arguments)
+    # Assignments that fail the published sanity rules are left out, and counted for the text.
+    sane, left_out = keep_sane(answers)
+    table = collect.aggregate(sane)
+    facts: dict[str, Any] = {"not_counted": left_out}
+    outcome_text = ""
+    if fates is not None:
+        every = with_clear(table, fates)
+        table, outcome_text = every.table, f"{fates_text(every)}\n"
+        facts["images"] = {
+            **every.fates,
+            "classified": every.classified,
+            "clear_taken": every.clear,
+        }
+    write_table(table, arguments.out)
+    facts |= {"written": len(table), "out": str(arguments.out)}
+    text = f"{objects_text(table, left_out)}\n{outcome_text}Written to {arguments.out}"
+    return emit(arguments, text, facts)
+
+
+def _read_objects(arguments: Namespace) -> tuple[Any, Any]:
+    """Read the chosen objects, and the outcome of every image where that is given."""
+    import polars as pl
+
+    from bayesrep.collect.image_outcomes import label_fates
+    from bayesrep.sources.classify_frame import DATASET_NAME, read_classify_frame, read_fates_frame
+    from bayesrep.sources.collection_tables import read_fates, read_object_answers
+    from bayesrep.studies.answers import read_predictions
+
+    published, file = arguments.source.suffix.lower() == ".pkl", arguments.fates
+    if arguments.study is not None and not published:
+        raise OptionError("option-only-for-pickle", option="study")
+    # The published frames name neither the data set nor its labels; a study does.
+    predictions = None
+    if arguments.study is not None:
+        (predictions,) = read_predictions(arguments.study, ("reference",), ranks=1)
+    dataset = DATASET_NAME if predictions is None else predictions.dataset
+    if published:
+        answers = read_classify_frame(arguments.source, dataset)
+    else:
+        answers = read_object_answers(arguments.source)
+    if file is None:
+        return answers, None
+    if file.suffix.lower() != ".pkl":
+        return answers, read_fates(file)
+    if predictions is None:
+        raise OptionError("fates-without-labels", file=file)
+    fates = read_fates_frame(file).with_columns(dataset=pl.lit(dataset))
+    return answers, label_fates(fates, predictions)

@@ -362,7 +362,7 @@ def repeat_violations(
         return
     names = [" on ".join(values) for values in repeated.iter_rows()]
     noun = "image" if len(key) == 1 else "worker"
-    how = "" if noun == "image" else ", as bayesrep answers clean --rules repeats does"
+    how = "" if noun == "image" else ", as bayesrep answers count --rules repeats does"
     if noun == "worker" and is_missing(repeated["worker"]).any():
         how = ", or where that is nobody's name give every row a worker of its own"
     of_first = [pl.col(name) == value for name, value in repeated.row(0, named=True).items()]
