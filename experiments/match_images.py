@@ -205,7 +205,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(text)
     command += f" --splits {arguments.splits}"
     remarks = (
-        "The reference's mean less that of the images chosen, in points, over "
+        "The reference's mean minus that of the images chosen, in points, over "
         f"{arguments.splits} random splits: of the selection frequency by held-out answers (and as "
         "a share of what the published way leaves), of the mean accuracy of classifiers, and of "
         "the selection frequency as it was expected before anything was measured again."

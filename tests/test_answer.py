@@ -45,13 +45,13 @@ def said(*intervals, classifiers=3, images=(500, 500)):
 CASES = {
     "all clear": (
         ((0.124, 0.117, 0.131), (0.036, 0.029, 0.044)),
-        "Classifiers are 12.4 points (11.7 to 13.1) less accurate on v2 than on v1. Of these, "
-        "8.8 (8.0 to 9.5) are selection, 71 % (65 to 77) of the drop; 3.6 (2.9 to 4.4) remain.",
+        "Classifiers are 12.4 points (11.7 to 13.1) less accurate on v2 than on v1. "
+        "Selection accounts for 8.8 (8.0 to 9.5) of these, 71 % (65 to 77) of the drop; 3.6 (2.9 to 4.4) remain.",
     ),
     "nothing is left": (
         ((0.014, 0.005, 0.023), (0.001, -0.005, 0.007)),
-        "Classifiers are 1.4 points (0.5 to 2.3) less accurate on v2 than on v1. Of these, 1.3 "
-        "(0.7 to 1.9) are selection; the rest, 0.1 (\N{MINUS SIGN}0.5 to 0.7), may be nothing.",
+        "Classifiers are 1.4 points (0.5 to 2.3) less accurate on v2 than on v1. Selection "
+        "accounts for 1.3 (0.7 to 1.9) of these; the rest, 0.1 (\N{MINUS SIGN}0.5 to 0.7), may be nothing.",
     ),
     "all or nothing": (
         ((0.014, 0.005, 0.023), (0.009, -0.005, 0.023)),
@@ -64,7 +64,7 @@ CASES = {
     ),
     "selection the other way": (
         ((0.124, 0.117, 0.131), (0.140, 0.130, 0.150)),
-        "None of it is selection: at equal selection frequencies they are 14.0 points "
+        "Selection accounts for none of it: at equal selection frequencies they are 14.0 points "
         "(13.0 to 15.0) less accurate, more than measured.",
     ),
     "more than all": (
@@ -110,12 +110,12 @@ def test_the_sentence_is_that_of_its_case(case):
 
 
 HEADLINES = {
-    "all clear": "71 % (65 to 77) of the 12.4-point drop is selection",
+    "all clear": "71 % (65 to 77) of the 12.4-point drop comes from how images were selected",
     "nothing is left": "Selection may explain all of the 1.4-point drop",
     "all or nothing": "Cannot tell: the 1.4-point drop may be all selection or none",
     "no clear selection": "The 12.4-point drop is real: at least 11.0 points remain after "
     "adjusting for selection",
-    "selection the other way": "None of the 12.4-point drop is selection",
+    "selection the other way": "None of the 12.4-point drop comes from how images were selected",
     "more than all": "Selection more than explains the 12.4-point drop",
     "no interval": "A 12.4-point drop; by an estimate without interval, 3.6 points remain",
     "no clear drop": "No clear drop in accuracy",

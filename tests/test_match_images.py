@@ -183,7 +183,7 @@ def test_as_it_is_typed(tmp_path, capsys, monkeypatch):
     both = ("--reference", "v1", "--pool", "pool")
     status, out, err = run(*both, "--per-class", 50, "--out", tmp_path / "o.csv")
     assert (status, err) == (0, "")
-    assert "left of the gap" in out
+    assert "bias left (points)" in out
     status, out, _ = run(*both, "--images", 9, "--answers", "3,20", "--out", tmp_path / "q.csv")
     assert "Left with other numbers of answers" in out
     table = pl.read_csv(tmp_path / "o.csv")

@@ -174,7 +174,7 @@ def test_the_sentence_of_a_classifier_has_its_numbers(content, study):
     assert said[1].startswith(f"{row['classifier']}: {100 * row['reference']:.1f} % on the")
     assert f"{adjusted:.1f} ({100 * row['joint_lower']:.1f} to" in said[1]
     moved = f"{adjusted - 100 * row['replication']:.1f}"
-    assert f"Of {lost:.1f} points, {moved} are selection" in said[1]
+    assert f"Of {lost:.1f} points, {moved} come from selection" in said[1]
     assert f"it ranks {ranking.rank[0, 1]:.0f} of 3 (" in said[1]
     assert "ranks" not in classifier_sentences(estimated)[1]
 
@@ -229,7 +229,10 @@ def test_the_title_is_the_finding_and_the_trust_is_beside_it(content, study):
     parts = Estimate(0.03, 0.02, 0.04), Estimate(0.07, 0.06, 0.08), Estimate(0.7, 0.6, 0.8)
     drop = Drop(Estimate(0.1, 0.09, 0.11), *parts)
     html = page(having(content, replace(shown, drops={"joint": drop})))
-    assert "70 % (60 to 80) of the 10.0\u2011point drop is selection</h1>" in html
+    assert (
+        "70 % (60 to 80) of the 10.0\u2011point drop comes from how images were selected</h1>"
+        in html
+    )
 
 
 def test_naive_accuracies_run_from_none_to_all_annotators(content, study):

@@ -131,7 +131,7 @@ class HelpFormatter(RawDescriptionHelpFormatter):
 
 
 PEOPLE_INPUTS = {
-    "objects": "what people see, of `collect objects`",
+    "objects": "what people see, of `collect read --table objects`",
     "counts": "what they select, of `collect read --counts`",
 }
 SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {

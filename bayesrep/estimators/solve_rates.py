@@ -41,7 +41,7 @@ class RatesPosterior:
         """Compute each item's influence on the posterior mean of some quantities.
 
         It is the posterior covariance with the item's log likelihood (Giordano and Broderick, 2023,
-        "The Bayesian infinitesimal jackknife for variance", equation 7), less the mean over items:
+        "The Bayesian infinitesimal jackknife for variance", equation 7), minus the mean over items:
         their squares add up to the variance that the mean has over samples of items.
         """
         moves = values - values.mean(axis=0)

@@ -140,7 +140,7 @@ def widen_priors(problem: Problem, named: Collection[str]) -> Problem:
 
 
 def between_classifier_sd(cells: Cells) -> float:
-    """Estimate the sd of classifiers' logit accuracies, less the sampling variance."""
+    """Estimate the sd of classifiers' logit accuracies, minus the sampling variance."""
     images, right = cells.images.sum(), cells.correct.sum(axis=0)
     if len(right) < 2:
         return 0.0

@@ -61,7 +61,7 @@ class Chosen:
     inclusion : float [M]
         Every image's probability to be chosen.
     gap
-        Expected mean selection frequency of the reference less that of what is chosen.
+        Expected mean selection frequency of the reference minus that of what is chosen.
     lower, upper
         95 % interval of it over the images of both (bootstrap).
     distance
@@ -235,7 +235,7 @@ def remaining_gap(matching: Matching, answers: int, *, size: int, pool: int) -> 
     Returns
     -------
     dict
-        Method to the reference's mean selection frequency less that of what is chosen. Where
+        Method to the reference's mean selection frequency minus that of what is chosen. Where
         both densities are single betas with concentration a + b of the pool's and means μ₁ and μ,
         matching every count leaves (μ₁ − μ) (a + b) / (a + b + n): the pull of the pool's mean.
 

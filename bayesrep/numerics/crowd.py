@@ -59,12 +59,12 @@ def residuals(
 ) -> sparse.csr_array:
     """Compute the residual r_xw of every answer: [image, worker], sparse.
 
-    For an image with a single answer, r is the answer less the mean of all answers.
+    For an image with a single answer, r is the answer minus the mean of all answers.
     """
     n_annotators = np.bincount(image, minlength=images)[image]
     others = np.bincount(image, selected, minlength=images)[image] - selected
     mean = selected.mean() if len(selected) else 0.0
-    # The answer less the mean of the image's other answers.
+    # The answer minus the mean of the image's other answers.
     r = selected - np.where(n_annotators > 1, others / np.maximum(n_annotators - 1, 1), mean)
     return sparse.csr_array((r, (image, worker)), shape=(images, workers))
 

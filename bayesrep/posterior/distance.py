@@ -22,7 +22,7 @@ def distance(reference: Posterior, other: Posterior) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        Per classifier: `mean_difference` (other less reference), `sd_ratio` (other over
+        Per classifier: `mean_difference` (other minus reference), `sd_ratio` (other over
         reference) and `wasserstein` (1-Wasserstein distance of the marginals; two samples of S
         independent draws of one normal are about 1.1 / √S apart).
     """

@@ -53,7 +53,7 @@ def compare_subsets(
     -------
     polars.DataFrame
         subset and the columns of `Comparison.accuracies`, then reference_change and
-        replication_change: the accuracy less that on all images. The subset "all images" comes
+        replication_change: the accuracy minus that on all images. The subset "all images" comes
         first. Null where somebody answered nothing.
 
     Raises

@@ -79,7 +79,7 @@ def multilabel(
         images that are wrong by top-1 and right by top-5, those whose first answer is right by the
         label sets, so that top-5 forgave no mistake (whether it is another object's label is
         `compare_predictions_with_people`'s to say). `change` is the
-        accuracy on the subset less that on all images, and `p_value` how often as many classes,
+        accuracy on the subset minus that on all images, and `p_value` how often as many classes,
         drawn at random without replacement, change it at least as much in either direction
         (Shankar et al., 2020, section 5), counting the subset itself as one draw, so that it is
         never below 1 / (trials + 1). Of many subsets and classifiers some are small by chance.

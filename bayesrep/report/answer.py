@@ -40,7 +40,7 @@ class Estimate:
 class Drop:
     """A mean accuracy drop divided by one method."""
 
-    # Reference less replication accuracy. Its interval is over samples of images.
+    # Reference minus replication accuracy. Its interval is over samples of images.
     measured: Estimate
     remaining: Estimate  # what is left at equal selection frequencies, the bias-corrected gap
     selection: Estimate  # what selection explains, the selection gap
@@ -113,14 +113,15 @@ def headline(drop: Drop, *, classifiers: int, words: Words = IMAGE_WORDS) -> str
         if selection.is_above_zero:
             return f"Selection may explain all of the {size}"
         return f"Cannot tell: the {size} may be all selection or none"
+    how = f"comes from how {words.images} were selected"
     if selection.is_below_zero:
-        return f"None of the {size} is selection"
+        return f"None of the {size} {how}"
     if not selection.is_above_zero:
         least = write_points(remaining.lower, _digits(remaining))
         return f"The {size} is real: at least {least} points remain after adjusting for selection"
     if (share := drop.clear_share) is None:
-        return f"Part of the {size} is selection, and part remains"
-    return f"{_interval(share, 0, unit=' %')} of the {size} is selection"
+        return f"Part of the {size} {how}, and part remains"
+    return f"{_interval(share, 0, unit=' %')} of the {size} {how}"
 
 
 def headline_for(study: Study, drop: Drop) -> str:
@@ -206,8 +207,8 @@ def _division(drop: Drop, they: str) -> str:
     if not remaining.is_above_zero:
         if selection.is_above_zero:
             return (
-                f"Of these, {_interval(selection, _digits(selection))} are selection; the rest, "
-                f"{_interval(remaining, _digits(remaining))}, may be nothing."
+                f"Selection accounts for {_interval(selection, _digits(selection))} of these; the "
+                f"rest, {_interval(remaining, _digits(remaining))}, may be nothing."
             )
         return (
             f"At equal selection frequencies {_points(remaining)} remain: selection may explain "
@@ -215,7 +216,7 @@ def _division(drop: Drop, they: str) -> str:
         )
     if selection.is_below_zero:
         return (
-            f"None of it is selection: at equal selection frequencies {they} "
+            f"Selection accounts for none of it: at equal selection frequencies {they} "
             f"{_points(remaining)} less accurate, more than measured."
         )
     if not selection.is_above_zero:
@@ -223,7 +224,7 @@ def _division(drop: Drop, they: str) -> str:
     share = drop.clear_share
     of_it = "" if share is None else f", {_interval(share, 0, unit=' %')} of the drop"
     return (
-        f"Of these, {_interval(selection, _digits(selection))} are selection{of_it}; "
+        f"Selection accounts for {_interval(selection, _digits(selection))} of these{of_it}; "
         f"{_interval(remaining, _digits(remaining))} remain."
     )
 

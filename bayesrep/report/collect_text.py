@@ -159,10 +159,10 @@ def matching_text(
     cells: dict[str, Cell] = {
         "method": "{method}",
         "images": "{images:,}",
-        "left of the gap": "{gap:2p}",
+        "bias left (points)": "{gap:2p}",
         "95 % interval": "{lower:2p} to {upper:2p}",
         "distance": "{distance:2p}",
-        "from other bins": "{moved:,}",
+        "from neighbouring bins": "{moved:,}",
     }
     more = ""
     if planned:
@@ -175,7 +175,7 @@ def matching_text(
     return (
         f"{list_rows(rows, cells)}{more}\n\nMean selection frequencies, noise taken out: "
         f"reference {100 * reference:.2f} %, pool {100 * pool:.2f} %. What is left is "
-        "the reference's less that of the images chosen, in points; "
+        "the reference's minus that of the images chosen, in points; "
         "distance is that of the two distributions. Measure "
         "what is chosen again, by other answers than these."
     )

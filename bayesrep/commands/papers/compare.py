@@ -44,7 +44,7 @@ def add(parser: ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="label sets: real.json, tables of image and label, or those of `collect objects`",
+        help="label sets: real.json, or tables of image and label (`collect read` writes them)",
     )
     add_shared(parser, "--objects", "--counts", "--classes", "--by")
     # What single tables take: subsets of images, effective robustness, the confusion.

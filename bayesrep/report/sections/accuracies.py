@@ -166,7 +166,8 @@ def classifier_sentences(
             f"{row['classifier']}: {percent(reference)} % on the reference, {percent(measured)} % "
             f"on the replication as measured, {interval_text(Estimate(adjusted, lower, upper))} % "
             f"at the same selection frequency. Of {percent(reference - measured)} points, "
-            f"{percent(adjusted - measured)} are selection and {interval_text(remaining)} remain."
+            f"{percent(adjusted - measured)} come from selection and "
+            f"{interval_text(remaining)} remain."
         )
         if ranks is not None:
             (mean, low, high), measured_rank = ranks[0][:, number], ranks[1][number]
