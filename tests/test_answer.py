@@ -46,12 +46,14 @@ CASES = {
     "all clear": (
         ((0.124, 0.117, 0.131), (0.036, 0.029, 0.044)),
         "Classifiers are 12.4 points (11.7 to 13.1) less accurate on v2 than on v1. "
-        "Selection accounts for 8.8 (8.0 to 9.5) of these, 71 % (65 to 77) of the drop; 3.6 (2.9 to 4.4) remain.",
+        "Selection accounts for 8.8 (8.0 to 9.5) of these, 71 % (65 to 77) of the drop; "
+        "3.6 (2.9 to 4.4) remain.",
     ),
     "nothing is left": (
         ((0.014, 0.005, 0.023), (0.001, -0.005, 0.007)),
         "Classifiers are 1.4 points (0.5 to 2.3) less accurate on v2 than on v1. Selection "
-        "accounts for 1.3 (0.7 to 1.9) of these; the rest, 0.1 (\N{MINUS SIGN}0.5 to 0.7), may be nothing.",
+        "accounts for 1.3 (0.7 to 1.9) of these; the rest, 0.1 (\N{MINUS SIGN}0.5 to 0.7), "
+        "may be nothing.",
     ),
     "all or nothing": (
         ((0.014, 0.005, 0.023), (0.009, -0.005, 0.023)),

@@ -152,7 +152,7 @@ def extrapolate(
     """Predict the naive estimate with other numbers of annotators, by EM + spline.
 
     By default for n, the most that 99 % of the images have, and 2, 4 and 10 times as many. Columns:
-    annotators, `gap` (mean over classifiers of reference accuracy minus naive estimate), and `left`,
+    annotators, `gap` (mean over classifiers of reference minus naive accuracy), and `left`,
     by how much that is larger than without noise.
     """
     from bayesrep.numerics.beta_splines import expected_bsplines

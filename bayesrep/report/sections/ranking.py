@@ -311,7 +311,7 @@ def draw_ranks(study: Study, posterior: Posterior) -> vega.Spec:
 
 
 def draw_pairs(study: Study, posterior: Posterior, *, classifiers: Sequence[str] = ()) -> vega.Spec:
-    """A classifier's adjusted accuracy minus its neighbours', with 95 % intervals; of each named."""
+    """A classifier's adjusted accuracy minus its neighbours', with 95 % intervals, of each."""
     if unknown := [name for name in classifiers if name not in study.classifiers]:
         raise StudyError("classifiers-not-in-study", classifiers=listing(unknown, "classifier"))
     section = Ranking.compute(Source(study, Fitted(study, posterior)))
