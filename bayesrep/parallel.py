@@ -122,7 +122,7 @@ def joined_cluster(address: str, workers: int | None = None) -> Generator[Any]:
         options: dict[str, Any] = {"num_cpus": workers} if local and workers else {}
         options |= {"logging_level": "ERROR", "include_dashboard": False if local else None}
         ray.init(address=address, log_to_driver=False, **options)
-    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+    except Exception as error:  # Ray's own are of no common kind
         raise ClusterError(
             "ray-cluster-unreachable", address=address, reason=reason(error)
         ) from error

@@ -39,18 +39,15 @@ def open_store(
     except (OSError, ValueError) as error:
         raise refusal("kept-work-unreadable", path=place, reason=reason(error)) from None
     if (setting := find_other(kept, facts)) is not None:
-        shown = {
-            key: _shorten(each.get(setting))
-            for key, each in (("kept_value", kept), ("value", facts))
-        }
-        raise refusal("kept-work-of-another", path=place, setting=setting, **shown)
+        kept_value, value = (_shorten(each.get(setting)) for each in (kept, facts))
+        of_both = {"kept_value": kept_value, "value": value}
+        raise refusal("kept-work-of-another", path=place, setting=setting, **of_both)
     return place
 
 
 def find_other(kept: Mapping[str, Any], asked: Mapping[str, Any]) -> str | None:
-    """The first fact that kept work and the work that is asked for do not share."""
-    names = [*asked, *(name for name in kept if name not in asked)]
-    return next((name for name in names if kept.get(name) != asked.get(name)), None)
+    """The first fact of the work that is asked for by which the kept one is another."""
+    return next((name for name, value in asked.items() if kept.get(name) != value), None)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -207,8 +207,8 @@ def test_work_that_is_kept_never_loses_what_it_has(tmp_path, monkeypatch):
     assert store.read_kept(folder, "1234") == facts
     with refused(OptionError, "kept-work-of-another", {"setting": "seed", "kept_value": "1"}):
         store.open_store(folder, {"seed": 2})
-    with refused(OptionError, "kept-work-of-another", {"setting": "seed", "value": "null"}):
-        store.open_store(folder, {})
+    with refused(OptionError, "kept-work-of-another", {"setting": "more", "kept_value": "null"}):
+        store.open_store(folder, {"seed": 1, "more": 0})
 
 
 def test_a_device_is_not_replaced(tmp_path):

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, StudyError, reason
 from bayesrep.files import npy, parquet, strict_json
+from bayesrep.store import find_other
 from bayesrep.studies import layout
 from bayesrep.types import Bools, Ints
 from bayesrep.vision.architectures import Architecture
@@ -241,11 +242,10 @@ class LogitsFile:
 
     def check_same(self, facts: Mapping[str, Any]) -> None:
         """Refuse rows that were made otherwise."""
-        for name, value in facts.items():
-            if self.facts.get(name) != value:
-                raise PredictionError(
-                    "logits-made-otherwise", folder=self.place, setting=name, advice=_REMOVE_ADVICE
-                )
+        if (name := find_other(self.facts, facts)) is not None:
+            raise PredictionError(
+                "logits-made-otherwise", folder=self.place, setting=name, advice=_REMOVE_ADVICE
+            )
 
 
 _REMOVE_ADVICE = "remove the folder, or replace it by predict with --keep logits and --force"

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, StudyError, Violation, reason
 from bayesrep.files import parquet, sandbox, strict_json
+from bayesrep.store import find_other
 from bayesrep.studies import layout, parquet_tables
 from bayesrep.studies.layout import LABEL_COLUMNS, PROBABILITY_COLUMNS
 from bayesrep.studies.violations import Problems
@@ -206,16 +207,16 @@ class Results:
         if facts is not None and list(schema) == [c for c in self._schema if c != "content"]:
             raise PredictionError("predictions-without-image-contents", file=file, advice=advice)
         if facts is not None:
-            for name, value in (_DEFAULT_FACTS | self._identity).items():
-                if (other := facts.get(name, _DEFAULT_FACTS.get(name))) != value:
-                    raise PredictionError(
-                        "predictions-made-otherwise",
-                        file=file,
-                        setting=name,
-                        earlier_value=other,
-                        value=value,
-                        advice=advice,
-                    )
+            kept, asked = _DEFAULT_FACTS | facts, _DEFAULT_FACTS | self._identity
+            if (name := find_other(kept, asked)) is not None:
+                raise PredictionError(
+                    "predictions-made-otherwise",
+                    file=file,
+                    setting=name,
+                    earlier_value=kept.get(name),
+                    value=asked[name],
+                    advice=advice,
+                )
         if facts is None or schema != self._schema:
             raise PredictionError("predictions-not-made-here", file=file, advice=advice)
 
