@@ -157,7 +157,7 @@ def test_every_module_is_a_command():
 
 def test_few_commands_and_groups():
     assert sum(" " not in name for name in COMMANDS) <= 19
-    assert len(GROUPS) <= 3
+    assert len(GROUPS) <= 4
     assert set(GROUPS).isdisjoint(COMMANDS)
 
 
