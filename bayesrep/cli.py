@@ -67,9 +67,6 @@ HELP_HEADINGS: Mapping[str, Mapping[str, str]] = {
         "figure": "draw a figure of a study; list them all",
         "report": "write a page of all results that needs no network",
     },
-    "The program itself": {
-        "completion": "a script that completes commands and options in bash, zsh or fish",
-    },
 }
 """Commands with their descriptions, under the headings of the help."""
 
@@ -155,6 +152,24 @@ GONE_NAMES: Mapping[str, str] = {
     "models mixtures": "it is now: bayesrep estimate STUDY --table components",
     "papers annotators": "it is now: bayesrep estimate STUDY --table annotators",
     "--csv": "print the table: --format csv > FILE",
+    **{
+        f"{command} --{name}": f"it is now --input {name}=PATH"
+        for command, names in (
+            ("figure", ("objects", "counts")),
+            ("report", ("objects", "counts", "images")),
+        )
+        for name in names
+    },
+    **{f"{name} --candidates": "it is now --further candidates=NAME" for name in ("run", "check")},
+    "run --bootstrap": "use bayesrep estimate --bootstrap on the study that it makes",
+    **{f"fit --{name}": f"it is now --set {name}=..." for name in ("draws", "warmup", "feedback")},
+    "fit --no-classes": "it is now --set classes=false",
+    **{
+        f"simulate --{name}": f"in Python: bayesrep.simulate_study({name}=...)"
+        for name in ("process", "dependence")
+    },
+    "figure --bootstrap": "in Python, plots take bootstrap=N (docs/gallery.md)",
+    "completion": "print it: bayesrep --print-completion SHELL",
     "bench": "run python -m benchmarks.device in a checkout (docs/how-to/gpu.md)",
     **{
         f"import evals --{name}": f"give --rename COLUMN={name}"
@@ -193,6 +208,7 @@ GONE_NAMES: Mapping[str, str] = {
     },
 }
 """Sources, steps and options that are gone, as they were typed, with the way now."""
+SHELL_NAMES = ("bash", "zsh", "fish")
 NOTHING_KEPT_TEXT = "nothing was written"
 
 
@@ -309,7 +325,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
 def _listing_parser(name: str) -> argparse.ArgumentParser:
     """Build the parser that explains a group by its steps, or the program ("") by its commands."""
     program = f"bayesrep {name}".rstrip()
-    kind = "STEP" if name else "COMMAND"
+    kind, own = "STEP" if name else "COMMAND", " [--version] [--print-completion SHELL]"
     if name:
         text = f"{GROUPS[name].text}\n\n{_list_commands({'Steps': GROUPS[name].steps})}"
     else:
@@ -320,14 +336,48 @@ def _listing_parser(name: str) -> argparse.ArgumentParser:
         text = f"How much of a benchmark's accuracy drop is real?\n\n{listed}"
     parser = _Parser(
         prog=program,
-        usage=f"{program} [-h]{'' if name else ' [--version]'} {kind} ...",
+        usage=f"{program} [-h]{'' if name else own} {kind} ...",
         description=text,
         epilog=f"{program} {kind} --help says what each takes, with an example.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     if not name:
         parser.add_argument("--version", action="version", version=f"bayesrep {__version__}")
+        text = "a script that completes commands, options and choices"
+        parser.add_argument(
+            "--print-completion", choices=SHELL_NAMES, action=_PrintCompletion, help=text
+        )
     return parser
+
+
+class _PrintCompletion(argparse.Action):
+    """Print a shell's completion of all commands, and end."""
+
+    def __call__(self, parser: argparse.ArgumentParser, _: Any, values: Any, *__: Any) -> NoReturn:
+        """Print the script of a shell."""
+        import shtab
+
+        from bayesrep.report.figure_catalogue import FIGURE_ENTRIES
+
+        every = argparse.ArgumentParser(prog="bayesrep")
+        every.add_argument("--version", action="store_true")
+        words = every.add_subparsers(metavar="COMMAND")
+        of_group = {
+            name: words.add_parser(name, help=group.text).add_subparsers(metavar="STEP")
+            for name, group in GROUPS.items()
+        }
+        for name, text in COMMANDS.items():
+            group, _, step = name.rpartition(" ")
+            listing = of_group[group] if group else words
+            each = listing.add_parser(step, help=text, conflict_handler="resolve")
+            _add_arguments(each, import_command(name))
+            for action in each._actions:
+                if action.type is Path:
+                    action.complete = shtab.FILE  # type: ignore[attr-defined]
+                elif (name, action.dest) == ("figure", "name"):  # a refusal would list all of them
+                    action.choices = [figure.name for figure in FIGURE_ENTRIES]
+        sys.stdout.write(f"{shtab.complete(every, values)}\n")
+        parser.exit()
 
 
 def _command_parser(name: str) -> argparse.ArgumentParser:
@@ -340,12 +390,14 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
         formatter_class=HelpFormatter,
         conflict_handler="resolve",  # a command may have a help of its own
     )
+    _add_arguments(parser, module)
+    parser.set_defaults(module=module, command=name)
+    return parser
+
+
+def _add_arguments(parser: argparse.ArgumentParser, module: Any) -> None:
     module.add(parser)
     add_global_options(parser, has_table=hasattr(module, "emit_table"))
-    parser.set_defaults(module=module, command=name)
-    if name == "completion":
-        parser.set_defaults(commands=tuple(COMMANDS))
-    return parser
 
 
 def _list_commands(headings: Mapping[str, Mapping[str, str]]) -> str:

@@ -62,7 +62,7 @@ def prepare(root: Path, images: int, only: Sequence[str] = ()) -> list[Case]:
     tables(study, root)
     many_answers().write_csv(root / "workers.csv")
     posterior = root / "posterior.nc"
-    short = ("--chains", "2", "--warmup", "300", "--draws", "500")
+    short = ("--chains", "2", "--set", "warmup=300", "--set", "draws=500")
     if not only or "report" in only:
         command(("fit", str(root / "study"), "--out", str(posterior), *short), root).wait()
     if not only or "predict" in only:
@@ -75,7 +75,7 @@ def prepare(root: Path, images: int, only: Sequence[str] = ()) -> list[Case]:
         Case("import", ("import", "tables", counts, answers, "--out", "{}")),
         Case("fit", ("fit", folder, "--out", "{}", *short)),
         Case("fit, kept", ("fit", folder, "--out", "{}.nc", *short, "--checkpoint", "{}")),
-        Case("run", ("run", counts, answers, "--out", "{}", "--bootstrap", "5")),
+        Case("run", ("run", counts, answers, "--out", "{}")),
         Case("count", ("answers", "count", str(root / "workers.csv"), "--out", "{}.csv")),
         Case("plan", ("collect", "plan", *PLANNED, "--keep", "{}"), root / "plan.jsonl"),
         Case("report", ("report", folder, str(posterior), "--out", "{}.html")),

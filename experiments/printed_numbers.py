@@ -185,7 +185,7 @@ def _timm_gap(data: Path, model: str) -> float:
 def of_shankar(data: Path) -> Iterator[Found]:
     """Tables 1 and 2 against each other and the text; and what label sets of others say."""
     masks, table = imagenet_subsets(), shankar2020()
-    command = f"{DRAW} shankar2020 study --labels real.json --out DIR"
+    command = f"{DRAW} shankar2020 study --input labels=real.json --out DIR"
     for key, name, printed in (
         ("objects", "objects", 590),
         ("organisms", "organisms", 410),
@@ -360,7 +360,7 @@ def of_tsipras(data: Path) -> Iterator[Found]:
             key,
             "–",
             NOT,
-            f"{DRAW} tsipras2020 STUDY --counts FILE --out DIR",
+            f"{DRAW} tsipras2020 STUDY --input counts=FILE --out DIR",
             why,
         )
     rows = [predictions.classifiers.index(name) for name in TEN]

@@ -30,7 +30,7 @@ from bayesrep.studies.reading import check_study
 
 # The options of zoo.SHORT, whose compiled programs these share.
 OPTIONS = ("--set", "degree=8", "--set", "terms=3")
-SHORT = (*OPTIONS, "--method", "nuts", "--chains", "2", "--warmup", "100")
+SHORT = (*OPTIONS, "--method", "nuts", "--chains", "2", "--set", "warmup=100")
 
 
 @pytest.fixture(scope="module")
@@ -290,7 +290,7 @@ def test_summarize_prints_some_classifiers_and_gives_programs_all(
 
 def test_a_fit_that_has_not_converged_is_written_and_ends_with_one(capsys, study_path, tmp_path):
     out = tmp_path / "p.nc"
-    arguments = ("fit", study_path, "--out", out, *SHORT, "--draws", "100", "--quiet")
+    arguments = ("fit", study_path, "--out", out, *SHORT, "--set", "draws=100", "--quiet")
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         assert run(capsys, *arguments)[0] == 1
@@ -374,7 +374,7 @@ def test_ctrl_c_while_sampling_ends_the_process(study_path, tmp_path):
     """A real signal to a real fit, once its chains run in their threads."""
     out = tmp_path / "p.nc"
     command = [sys.executable, "-m", "bayesrep", "fit", study_path, "--out", out, *SHORT]
-    with subprocess.Popen([*command, "--draws", "50000"], stderr=subprocess.PIPE) as process:
+    with subprocess.Popen([*command, "--set", "draws=50000"], stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         seen = b""
         while b"1%" not in seen:
@@ -494,7 +494,7 @@ def test_diagnose_and_loo_in_words_and_in_json(capsys, study_path, posterior_pat
 def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path, request):
     out = tmp_path / "quick.nc"
     quick = ("fit", study_path, "--out", out, "--method", "laplace", *OPTIONS, "--quiet")
-    status, text, _ = run(capsys, *quick, "--draws", 50, "--json")
+    status, text, _ = run(capsys, *quick, "--set", "draws=50", "--json")
     assert status == 0
     seconds = json.loads(text)["seconds"]
     assert list(seconds)[:3] == ["reading", "importing", "posing"]
@@ -512,6 +512,7 @@ def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path, re
             "components-or-degree-out-of-range",
             {"components": 9, "most_components": 6},
         ),
+        (("--set", "draws=few"), "chains-or-draws-too-few", {"draws": "few"}),
         (("--set", "slope=1"), "prior-not-mean-and-sd", {"option": "slope", "value": 1}),
         (("--groups", "breed"), "data-set-without-group-column", {"column": "breed"}),
         (
@@ -520,7 +521,7 @@ def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path, re
             {"data_sets": ["flickr"]},
         ),
         (
-            ("--method", "laplace", "--feedback", "cut"),
+            ("--method", "laplace", "--set", "feedback=cut"),
             "cut-or-checkpoint-without-nuts",
             {"method": "laplace"},
         ),

@@ -259,12 +259,12 @@ def test_the_list_says_what_a_study_lacks(capsys, study_path, tmp_path):
     assert lacks["robustness"] == []
     assert lacks["answer"] == ["posterior"]
     assert lacks["people"] == ["labels", "--objects|--counts"]
-    assert papers.main(["list", str(study_path), "--images", str(tmp_path)]) == 0
+    assert papers.main(["list", str(study_path), "--input", f"images={tmp_path}"]) == 0
     said = {line.split()[1]: line for line in capsys.readouterr().out.splitlines() if "[" in line}
     assert said["paper-4"].endswith("[yes]")
     assert said["paper-1"].endswith("[yes]")
     assert said["anzaku-1"].endswith("[it lacks probabilities]")
-    assert said["shankar-3"].endswith("[it lacks labels, --labels]")
+    assert said["shankar-3"].endswith("[it lacks labels, --input labels]")
     nowhere = tmp_path / "nowhere"
     check(refusal(["figure", "--list", nowhere]), "study-path-missing", {"path": str(nowhere)})
     violation = refusal(["figure", "--list", tmp_path])
@@ -371,20 +371,23 @@ def test_the_command_passes_on_names_and_seeds(capsys, study, study_path, tmp_pa
     assert seen == {"classifiers": ["a", "b"], "bootstrap": 7, "seed": 4}
 
 
+OF_PEOPLE = "--input objects, --input counts or both; give one"
+
+
 @pytest.mark.parametrize(
     ("arguments", "broken"),
     [
         (("paper-15",), of("paper-15", "unknown-paper", choices=", ".join(PAPER_FIGURES))),
         (("curve",), of("curve", "unknown-figure", choices=", ".join(FIGURES_BY_NAME))),
         (("paper-10",), of("paper-10", "figure-not-drawn", explanation=TENTH)),
-        (("paper-1", "STUDY"), of("paper-1", "figure-needs-input", needed="--images")),
+        (("paper-1", "STUDY"), of("paper-1", "figure-needs-input", needed="--input images")),
         (
             ("people", "STUDY"),
-            of("people", "figure-needs-input", needed="--objects, --counts or both; give one"),
+            of("people", "figure-needs-input", needed=OF_PEOPLE),
         ),
         (
-            ("paper-4", "STUDY", "--counts", "c.csv"),
-            of("paper-4", "figure-takes-no-input", input="--counts"),
+            ("paper-4", "STUDY", "--input", "counts=c.csv"),
+            of("paper-4", "figure-takes-no-input", input="--input counts"),
         ),
         (("paper-4",), of("paper-4", "figure-needs-study")),
         (("paper-2", "STUDY"), of("paper-2", "figure-takes-no-input", input="study")),
@@ -433,7 +436,7 @@ def test_other_suffixes_and_missing_arguments(capsys, study_path, tmp_path):
 
 def test_without_the_extra_pictures_are_refused_before_any_work(study_path, tmp_path, monkeypatch):
     monkeypatch.setattr("bayesrep.report.figure.find_spec", lambda name: None)
-    for words in (["figure", "robustness"], ["report", "--images", tmp_path]):
+    for words in (["figure", "robustness"], ["report", "--input", f"images={tmp_path}"]):
         out = tmp_path / ("f.svg" if words[0] == "figure" else "r.html")
         check(refusal([*words, study_path, "--out", out]), "pictures-not-installed")
     assert cli.main(["report", str(study_path), "--out", str(tmp_path / "r.html")]) == 0

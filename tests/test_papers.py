@@ -188,9 +188,9 @@ def test_all_of_a_paper_on_one_page(paper, world, tmp_path, capsys):
     root, _ = world
     out = tmp_path / "page"
     arguments = [paper, root / "study", "--out", out, "--quiet"]
-    arguments += ["--labels", root / "sets.csv", "--humans", root / "humans.csv"]
-    arguments += ["--objects", root / "objects.csv", "--counts", root / "counts.csv"]
-    arguments += ["--classes", root / "classes.csv", "--images", root / "pictures"]
+    for name in ("sets", "humans", "objects", "counts", "classes"):
+        arguments += ["--input", f"{'labels' if name == 'sets' else name}={root / name}.csv"]
+    arguments += ["--input", f"images={root / 'pictures'}"]
     assert papers.main([str(each) for each in arguments]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == sum(1 for _ in catalogue.of_paper(paper)) + 1

@@ -295,7 +295,7 @@ def too_large(option, value, largest):
             "fit STUDY --out OUT --set bend=" + "9" * 400,
             ("standard-deviation-not-positive", {"option": "bend", "value": 10**400 - 1}),
         ),
-        ("fit STUDY --out OUT --draws 99999999999", too_large("draws", 10**11 - 1, 10**6)),
+        ("fit STUDY --out OUT --set draws=99999999999", too_large("draws", 10**11 - 1, 10**6)),
         ("fit STUDY --out OUT --chains 99999999999", too_large("chains", 10**11 - 1, 4_096)),
     ],
 )

@@ -247,13 +247,13 @@ def test_the_reports_section_has_every_number(world):
 
 
 def test_the_figures_command_asks_for_what_it_needs(tmp_path):
-    needs = {"figure": "people", "needed": "--objects, --counts or both; give one"}
+    needs = {"figure": "people", "needed": "--input objects, --input counts or both; give one"}
     for words, rule, told in (
         (("people", tmp_path), "figure-needs-input", needs),
         (
-            ("robustness", tmp_path, "--objects", "x.csv"),
+            ("robustness", tmp_path, "--input", "objects=x.csv"),
             "figure-takes-no-input",
-            {"figure": "robustness", "input": "--objects"},
+            {"figure": "robustness", "input": "--input objects"},
         ),
     ):
         check(refusal(["figure", *words, "--out", tmp_path / "f.png"]), rule, told)

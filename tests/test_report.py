@@ -470,7 +470,7 @@ def test_a_folder_without_the_studys_images_is_refused_before_the_work(
     file = file.replace("IMAGE", str(study.reference.images[0]))
     (folder / file).write_bytes(b"of nothing")
     out = tmp_path / "report.html"
-    violation = refusal(["report", tmp_path / "study", "--out", out, "--images", folder])
+    violation = refusal(["report", tmp_path / "study", "--out", out, "--input", f"images={folder}"])
     if rule == "picture-not-decodable":
         check(violation, rule, {"path": str(folder / file)})
     else:

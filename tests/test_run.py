@@ -37,11 +37,16 @@ def tables(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(autouse=True)
+def few_replicates(monkeypatch):
+    monkeypatch.setattr(command, "FEW_REPLICATES", 5)
+
+
 def typed(folder, *more, out="out"):
-    """What README says, with files and the output in a folder, and few replicates."""
+    """What README says, with files and the output in a folder."""
     words = [re.sub("^examples", str(folder), word) for word in COMMAND.split()]
     assert words[-2:] == ["--out", "my-folder"]
-    return [*words[:-1], str(folder / out), "--bootstrap", "5", *more]
+    return [*words[:-1], str(folder / out), *more]
 
 
 def run(capsys, folder, *more, out="out"):
@@ -104,7 +109,7 @@ def test_tables_in_report_out_and_nothing_twice(capsys, tables, monkeypatch):
     assert (out / "report.html").stat().st_size == pytest.approx(whole, rel=0.01)
 
 
-@pytest.mark.parametrize("mistake", ["roles", "cell", "column", "missing", "option", "killed"])
+@pytest.mark.parametrize("mistake", ["roles", "cell", "column", "missing", "killed"])
 def test_a_first_mistake_leaves_nothing_in_the_way(capsys, tables, tmp_path, monkeypatch, mistake):
     for name in ("counts.csv", "predictions.csv"):
         shutil.copy(tables / name, tmp_path)
@@ -115,7 +120,6 @@ def test_a_first_mistake_leaves_nothing_in_the_way(capsys, tables, tmp_path, mon
     wrong = {
         "roles": [word for word in words if word not in ("--reference", "v1")],
         "missing": [word.replace("predictions", "nowhere") for word in words],
-        "option": [*words, "--bootstrap", "-1"],
     }.get(mistake, words)
     if mistake == "killed":  # in the first stage
         arguments = cli._parse(words)

@@ -310,8 +310,10 @@ def test_further_data_sets_come_in_by_role(write, tmp_path, capsys):
     assert study.datasets["fourth"].selected.tolist() == SELECTED["v2"]
     with refused(StudyError, "rows-of-other-data-sets", {"data_sets": ["v4"]}):
         read_tables(paths, **ROLES, further=dict([third]))
-    with refused(StudyError, "role-has-own-option", {"role": "candidates"}):
-        read_tables(paths, **ROLES, further={"candidates": "v3", "fourth": "v4"})
+    pool = read_tables(paths, **ROLES, further={"candidates": "v3", "fourth": "v4"})
+    assert pool.datasets["candidates"].name == "v3"
+    with refused(StudyError, "role-has-own-option", {"role": "reference"}):
+        read_tables(paths, **ROLES, further={"reference": "v3", "fourth": "v4"})
     with refused(StudyError, "data-set-with-several-roles", {"data_sets": ["v3"]}):
         read_tables(paths, **ROLES, further={"third": "v3", "fourth": "v3"})
     words = ["import", "tables", *paths, "--reference", "v1", "--replication", "v2"]

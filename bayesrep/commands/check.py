@@ -43,7 +43,7 @@ def run(arguments: Namespace) -> int:
     if missing is not None and (missing.suffix or len(paths) > 1):
         raise OptionError("check-path-missing", path=missing)
     folders = [path for path in paths if path.is_dir()]
-    named = any(getattr(arguments, role) for role in TABLE_OPTIONS)
+    named = bool(table_options(arguments))
     if missing is None and not named and are_logs([split_name(path)[1] for path in paths]):
         return _check_logs(arguments)
     if not folders and all(split_name(path)[1].is_file() for path in paths):
@@ -94,7 +94,7 @@ def _check_files(arguments: Namespace) -> int:
         facts |= _facts_of(allowed)
     named: list[str] = []
     for each in TABLE_OPTIONS:
-        given = getattr(arguments, each)
+        given = getattr(arguments, each, None)
         for text in given if isinstance(given, list) else [given]:
             named += [] if text is None else [f"--{each}", str(text)]
     then = ("import", "tables") if counts_alone else ("run",)

@@ -4,7 +4,13 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayesrep.commands.options import add_datasets, add_shared, keep_compiled
+from bayesrep.commands.options import (
+    PEOPLE_INPUTS,
+    add_datasets,
+    add_inputs,
+    given_inputs,
+    keep_compiled,
+)
 from bayesrep.commands.output import emit, new_file, report_missing_arguments, say
 
 if TYPE_CHECKING:
@@ -27,14 +33,7 @@ def add(parser: ArgumentParser) -> None:
     add_datasets(parser)
     text = "show this one, where a figure shows a few; may be given several times"
     option("--classifier", action="append", metavar="NAME", help=text)
-    add_files(parser)
-
-
-def add_files(parser: ArgumentParser) -> None:
-    """Add the replicates, and what people say, of which figures are drawn."""
-    text = "replicates for 95 %% intervals (the paper's)"
-    parser.add_argument("--bootstrap", type=int, metavar="B", help=text)
-    add_shared(parser, "--objects", "--counts")
+    add_inputs(parser, **PEOPLE_INPUTS)
 
 
 def run(arguments: Namespace) -> int:
@@ -54,7 +53,7 @@ def run(arguments: Namespace) -> int:
     options = chosen_options(
         arguments.name,
         figure,
-        requested={"bootstrap": arguments.bootstrap, "classifiers": arguments.classifier},
+        requested={"classifiers": arguments.classifier},
         defaults={"seed": arguments.seed, "progress": not arguments.quiet},
     )
     new_file(check_format(arguments.out), arguments)
@@ -83,9 +82,7 @@ def _given_files(arguments: Namespace) -> "FigurePaths":
     from bayesrep.report.figure_inputs import FigurePaths
 
     roles = (arguments.reference, arguments.replication)
-    return FigurePaths(
-        arguments.study, arguments.posterior, roles, arguments.objects, arguments.counts
-    )
+    return FigurePaths(arguments.study, arguments.posterior, roles, **given_inputs(arguments))
 
 
 def _list(arguments: Namespace) -> int:
@@ -98,10 +95,9 @@ def _list(arguments: Namespace) -> int:
         from bayesrep.studies.study_folder import StudyFolder
 
         roles = (arguments.reference, arguments.replication)
-        given = {"posterior": arguments.posterior} | {
-            f"--{name}": getattr(arguments, name) for name in ("objects", "counts")
-        }
-        available = StudyFolder(study).find_parts(roles) | {n for n, path in given.items() if path}
+        available = StudyFolder(study).find_parts(roles)
+        available |= {f"--{name}" for name in given_inputs(arguments)}
+        available |= {"posterior"} if arguments.posterior else set()
     facts: list[dict[str, Any]] = []
     for entry in FIGURE_ENTRIES:
         lacks = {} if available is None else {"lacks": entry.lacks(available)}

@@ -4,11 +4,11 @@ import inspect
 import json
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import bayesrep
 from bayesrep import process
-from bayesrep.choices import Feedback, list_methods, makes_chains
+from bayesrep.choices import list_methods, makes_chains
 from bayesrep.commands.options import add_shared, given_options, import_in_thread, setting
 from bayesrep.commands.output import describe_kept_work, emit, finding, new_file, say
 from bayesrep.errors import quote_word
@@ -38,8 +38,8 @@ def add(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="an option or prior of the model, such as components=3, curve=gp or slope=3,2.5; "
-        "may be given several times",
+        help="an option or prior of the model, such as components=3, curve=gp or slope=3,2.5, or "
+        "a setting of the method: warmup=1000, draws=500, feedback=cut; may be given several times",
     )
     option(
         "--method",
@@ -47,20 +47,8 @@ def add(parser: ArgumentParser) -> None:
         help="laplace: quick, and certified by its weights; nuts: chains; auto: the former where "
         "its weights hold, else chains until they agree (auto)",
     )
-    option(
-        "--feedback",
-        choices=get_args(Feedback),
-        help="cut: mixtures from the annotators alone (full)",
-    )
     # What of the study goes into the fit.
     option("--groups", metavar="COLUMN", help="pool partially over these groups")
-    option(
-        "--no-classes",
-        dest="classes",
-        action="store_false",
-        default=None,
-        help="leave out the correction for labels that differ among images selected as often",
-    )
     option(
         "--datasets",
         type=lambda text: tuple(text.split(",")),
@@ -76,8 +64,7 @@ def add(parser: ArgumentParser) -> None:
         help="share the chains over this many (1)",
     )
     option("--checkpoint", type=Path, metavar="DIR", help="keep draws here; go on after a break")
-    for name, default in (("chains", "4"), ("warmup", "250"), ("draws", "3,000 in all")):
-        option(f"--{name}", type=int, help=f"({default})")
+    option("--chains", type=int, help="(4)")
 
 
 def run(arguments: Namespace) -> int:
@@ -91,12 +78,9 @@ def run(arguments: Namespace) -> int:
         watch.stage("importing")  # what is left of it
     fit = bayesrep.fit
     before = watch.seconds()
-    tree = inspect.unwrap(fit)(  # what is only written needs no ArviZ
-        study,
-        progress=not arguments.quiet,
-        **given_options(arguments, fit),
-        **dict(arguments.set),
-    )
+    options: dict[str, Any] = {"progress": not arguments.quiet, **given_options(arguments, fit)}
+    options |= dict(arguments.set)
+    tree = inspect.unwrap(fit)(study, **options)  # what is only written needs no ArviZ
     watch.stage("writing")
     bayesrep.write_posterior(tree, arguments.out, force=arguments.force)
     attributes = tree["posterior"].attrs
@@ -122,13 +106,17 @@ def run(arguments: Namespace) -> int:
 
 def _warn_of_short_chains(arguments: Namespace) -> str:
     """Warn that so short chains can hardly pass the checks; empty where they can."""
-    of_chains = makes_chains(arguments.method) or arguments.chains or arguments.warmup
-    total = (arguments.chains or DEFAULT_CHAINS) * (arguments.draws or ENOUGH_DRAWS)
-    if not of_chains or arguments.draws is None or total >= ENOUGH_DRAWS:
+    settings = dict(arguments.set)
+    draws = settings.get("draws")
+    of_chains = makes_chains(arguments.method) or arguments.chains or "warmup" in settings
+    if not of_chains or not isinstance(draws, int):
+        return ""
+    total = (arguments.chains or DEFAULT_CHAINS) * draws
+    if total >= ENOUGH_DRAWS:
         return ""
     return (
         f"{total:,} draws in all can hardly pass the checks, which want the worth of 400 "
-        "independent ones of every quantity; leave --draws out for 3,000 in all"
+        "independent ones of every quantity; leave draws out for 3,000 in all"
     )
 
 

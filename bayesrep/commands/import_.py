@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from bayesrep import process
 from bayesrep.choices import Key
-from bayesrep.commands.options import SHARED_ARGUMENTS, by_name, names
+from bayesrep.commands.options import SHARED_ARGUMENTS, by_name, names, table_options
 from bayesrep.commands.output import emit, new_folder
 from bayesrep.errors import OptionError, listing, plain_text
 from bayesrep.sources import READERS  # the parser asks for them
@@ -26,8 +26,8 @@ LOG_COLUMNS = ("item", "model", "score", "dataset")
 # By source, what it takes beside files and --out.
 SOURCE_OPTIONS: Mapping[str, Sequence[str]] = {
     "tables": (
-        *("reference", "replication", "candidates", "further", "rename", "people"),
-        *("selection", "keep-workers"),
+        *("reference", "replication", "further", "rename", "people", "selection"),
+        "keep-workers",
     ),
     "evals": (
         *("reference", "replication", "rename", "where", "judges", "solvers", "threshold", "key"),
@@ -59,7 +59,6 @@ OPTION_DETAILS: Mapping[str, Mapping[str, Any]] = {
     },
     "reference": {"metavar": "NAME", "help": "name of the reference data set"},
     "replication": {"metavar": "NAME", "help": "name of the replication data set"},
-    "candidates": {"metavar": "NAME", "help": "name of the pool of candidates"},
     **{name: SHARED_ARGUMENTS[f"--{name}"] for name in ("further", "rename", "people")},
     "selection": {
         "action": "append",
@@ -151,18 +150,19 @@ def _reader_options(source: str, arguments: Namespace) -> dict[str, Any]:
     """The options of the source's reader that are given."""
     given = vars(arguments)
     options = {name: given.get(name) for name in signature(READERS[source].read).parameters}
-    renamed, further = (by_name(f"--{name}", given.get(name)) for name in ("rename", "further"))
     if source == "evals":
         for kind, members in given["where"] or ():
             options[kind] = (*(options[kind] or ()), *members)
         options["group"] = dict(given["group"]) if given["group"] else None
-        for column, name in (renamed or {}).items():
+        for column, name in (by_name("--rename", given["rename"]) or {}).items():
             if name not in LOG_COLUMNS:
                 raise OptionError("renamed-to-no-log-column", column=column, name=name)
             # Of several scores the reader takes the lowest.
             options[name] = f"{options[name]},{column}" if options[name] else column
     else:
-        options |= {"rename": renamed, "further": further}
+        options |= {
+            name: each for name, each in table_options(arguments).items() if name in options
+        }
     ours = ("keep_workers", "progress")
     return {name: each for name, each in options.items() if each is not None and name not in ours}
 

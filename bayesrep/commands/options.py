@@ -112,9 +112,11 @@ GLOBAL_OPTIONS: dict[str, dict[str, Any]] = {
 def add_global_options(parser: ArgumentParser, *, has_table: bool) -> None:
     """Add the options of every command; only a table can be printed as CSV."""
     group = parser.add_argument_group("global options")
-    choices = {"choices": (*TEXT_FORMATS, "csv") if has_table else TEXT_FORMATS}
-    for name, details in GLOBAL_OPTIONS.items():
-        group.add_argument(name, **details, **(choices if name == "--format" else {}))
+    formats = (*TEXT_FORMATS, "csv") if has_table else TEXT_FORMATS
+    formatted = {**GLOBAL_OPTIONS["--format"], "choices": formats}
+    options: dict[str, dict[str, Any]] = {**GLOBAL_OPTIONS, "--format": formatted}
+    for name, details in options.items():
+        group.add_argument(name, **details)
 
 
 class HelpFormatter(RawDescriptionHelpFormatter):
@@ -128,6 +130,10 @@ class HelpFormatter(RawDescriptionHelpFormatter):
         super().add_usage(usage, own, *rest, **more)
 
 
+PEOPLE_INPUTS = {
+    "objects": "what people see, of `collect objects`",
+    "counts": "what they select, of `collect read --counts`",
+}
 SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
     "study": {"type": Path, "metavar": "STUDY", "help": "folder of a study"},
     "--datasets": {
@@ -158,8 +164,8 @@ SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
     "--further": {
         "action": "append",
         "metavar": "ROLE=NAME",
-        "help": "a further data set and the role that it is to have (tables); may be given several "
-        "times",
+        "help": "a further data set and the role that it is to have (tables), such as "
+        "candidates=NAME: the pool of the replication; may be given several times",
     },
     "--rename": {
         "action": "append",
@@ -195,14 +201,14 @@ def by_name(option: str, pairs: list[str] | None) -> dict[str, str] | None:
 
 def add_roles(parser: ArgumentParser) -> None:
     """Add what tables call the data sets, and columns, and who answered."""
-    for role in TABLE_OPTIONS[:3]:
+    for role in ROLE_NAMES:
         parser.add_argument(f"--{role}", metavar="NAME", help=f"what the tables call the {role}")
     add_shared(parser, "--further", "--rename", "--people")
 
 
 def table_options(arguments: Namespace) -> dict[str, Any]:
     """What tables call the data sets and columns, and who answered, as far as it is given."""
-    given = {name: getattr(arguments, name) for name in TABLE_OPTIONS}
+    given = {name: getattr(arguments, name, None) for name in TABLE_OPTIONS}
     pairs = {name: by_name(f"--{name}", given[name]) for name in ("further", "rename")}
     return {name: value for name, value in (given | pairs).items() if value is not None}
 
@@ -249,6 +255,33 @@ def refuse_foreign(arguments: Namespace, only_for: Mapping[str, Sequence[str]]) 
     for name, tables in only_for.items():
         if getattr(arguments, name) is not None and arguments.table not in tables:
             raise OptionError("option-of-another-table", option=name, table=" or ".join(tables))
+
+
+def add_inputs(parser: ArgumentParser, **texts: str) -> None:
+    """Add files beside a study, by names whose meaning is told."""
+
+    def named(text: str) -> tuple[str, Path]:
+        name, _, path = text.partition("=")
+        if name not in texts or not path:
+            forms = ", ".join(f"{each}=PATH" for each in texts)
+            raise ArgumentTypeError(f"{text!r} is none of {forms}")
+        return name, Path(path)
+
+    told = "; ".join(f"{name}: {text}" for name, text in texts.items())
+    text = f"{told}; may be given several times"
+    parser.add_argument(
+        "--input", type=named, action="append", default=[], metavar="NAME=PATH", help=text
+    )
+
+
+def given_inputs(arguments: Namespace) -> dict[str, Path]:
+    """The files beside a study, one a name."""
+    paths: dict[str, Path] = {}
+    for name, path in arguments.input:
+        if name in paths:
+            raise OptionError("pair-given-twice", option="--input", name=name)
+        paths[name] = path
+    return paths
 
 
 def add_datasets(parser: ArgumentParser) -> None:

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 import bayesrep
 from bayesrep.choices import FEW_REPLICATES
 from bayesrep.commands.options import (
+    PEOPLE_INPUTS,
+    add_inputs,
     add_shared,
+    given_inputs,
     given_options,
     import_in_thread,
     keep_compiled,
@@ -39,10 +42,8 @@ def add(parser: ArgumentParser) -> None:
         help='exit with status 1 where it holds, such as "adjusted_gap > 2" (points) or '
         '"trust == no"; may be given several times',
     )
-    option(
-        "--images", type=Path, metavar="FOLDER", help="pictures of the reference, some to be shown"
-    )
-    add_shared(parser, "--objects", "--counts", "--allow-unconverged")
+    add_inputs(parser, images="a folder of the reference's pictures", **PEOPLE_INPUTS)
+    add_shared(parser, "--allow-unconverged")
 
 
 def run(arguments: Namespace) -> int:
@@ -50,6 +51,7 @@ def run(arguments: Namespace) -> int:
         raise OptionError("out-not-html", out=arguments.out)
     new_file(arguments.out, arguments)
     keep_compiled()
+    inputs = given_inputs(arguments)
     conditions = _conditions(arguments.fail_if)
     _ = bayesrep.read_study  # imports it
     with import_in_thread("numpyro"):
@@ -65,15 +67,15 @@ def run(arguments: Namespace) -> int:
 
         Fitted(study, posterior).require_convergence(allow_unconverged=arguments.allow_unconverged)
     options: dict[str, Any] = {**given_options(arguments, gather), "posterior": posterior}
-    if arguments.images is not None:
+    if images := inputs.pop("images", None):
         from bayesrep.report.pictures import Pictures
 
-        options["pictures"] = Pictures.in_folder(arguments.images)
-    if arguments.objects is not None or arguments.counts is not None:
+        options["pictures"] = Pictures.in_folder(images)
+    if inputs:
         from bayesrep.protocols import read_people, read_predictions
 
         (answers,) = read_predictions(arguments.study, ("reference",))
-        options["people"] = answers, read_people(answers, **given_options(arguments, read_people))
+        options["people"] = answers, read_people(answers, **inputs)
     content = gather(study, progress=not arguments.quiet, **options)
     numbers = numbers_of(content)
     failed = [violated for each in conditions if (violated := each.finding(numbers))]

@@ -85,9 +85,6 @@ def add(parser: ArgumentParser) -> None:
         choices=list_methods(),
         help="auto: laplace, which takes seconds, and nuts where its weights do not hold (auto)",
     )
-    option(
-        "--bootstrap", type=int, metavar="B", help=f"replicates for intervals ({FEW_REPLICATES})"
-    )
 
 
 def run(arguments: Namespace) -> int:
@@ -120,8 +117,8 @@ def describe_kept(arguments: Namespace) -> str:
 
 def _describe_request(arguments: Namespace) -> dict[str, Any]:
     """Identify a request: everything it makes depends on the tables' contents and the options."""
-    names = (*TABLE_OPTIONS, "method", "bootstrap", "seed")
-    options = {name: getattr(arguments, name) for name in names}
+    names = (*TABLE_OPTIONS, "method", "seed")
+    options = {name: getattr(arguments, name, None) for name in names}
     contents: dict[str, str] = {}
     for given in arguments.files:
         name, file = split_name(given)
@@ -300,10 +297,7 @@ class _Work:
             progress_line(text)
 
     def read(self) -> None:
-        from bayesrep.estimators.analysis import check_bootstrap
         from bayesrep.sources.importing import import_files
-
-        check_bootstrap(self._bootstrap)  # which a later stage would find when the fit is made
 
         # Slow imports of later stages overlap with reading the files.
         with import_in_thread(*LATER_MODULES):
@@ -359,16 +353,12 @@ class _Work:
 
         def work() -> None:
             try:
-                future.set_result(analyse(study, METHODS, bootstrap=self._bootstrap, seed=seed))
+                future.set_result(analyse(study, METHODS, bootstrap=FEW_REPLICATES, seed=seed))
             except BaseException as error:
                 future.set_exception(error)
 
         Thread(target=work, daemon=True).start()
         return future
-
-    @property
-    def _bootstrap(self) -> int:
-        return FEW_REPLICATES if self.arguments.bootstrap is None else self.arguments.bootstrap
 
     def tabulate(self) -> None:
         from bayesrep.atomic import replaced_folder

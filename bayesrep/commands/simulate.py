@@ -2,10 +2,8 @@
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import get_args
 
 import bayesrep
-from bayesrep.choices import Process
 from bayesrep.commands.options import ends, given_options
 from bayesrep.commands.output import emit, new_folder
 
@@ -23,14 +21,7 @@ def add(parser: ArgumentParser) -> None:
         help="per image (36, or the scenario's)",
     )
     option("--classifiers", type=int, help="how many (136)")
-    option(
-        "--process",
-        choices=get_args(Process),
-        help="how accuracies follow from frequencies: as no fitted curve, falling somewhere, or as "
-        "the model has it (outside)",
-    )
     option("--scenario", metavar="NAME", help="how the world departs from the plain one")
-    option("--dependence", type=float, metavar="RHO", help="of answers about an image (0)")
 
 
 def _annotators(text: str) -> int | tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import bayesrep
 from bayesrep.commands.options import (
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from bayesrep.posterior.fitted import Fitted
 
 EXAMPLE = "my-study posterior.nc --format csv > adjusted.csv"
+
+_Printed: TypeAlias = tuple[Any, str, dict[str, Any]]
+"""A table, the same as text, and what stands beside its rows in JSON."""
 
 ENOUGH_ANNOTATORS = 10
 """Annotators of an image below which the prior is named."""
@@ -52,12 +55,10 @@ def run(arguments: Namespace) -> int:
         "images": _describe_images,
     }[arguments.table]
     study, posterior = read_fitted(arguments)
-    return emit_table(arguments, *make(arguments, study, posterior), left_out=study.left_out)
+    return emit_table(arguments, *make(arguments, study, posterior), study.left_out)
 
 
-def _rank(
-    arguments: Namespace, study: bayesrep.Study, posterior: Any
-) -> "tuple[pl.DataFrame, str]":
+def _rank(arguments: Namespace, study: bayesrep.Study, posterior: Any) -> _Printed:
     """Classifiers by adjusted accuracy."""
     from bayesrep.report.conclusion import ranks_sentence
     from bayesrep.report.estimates_text import ranks_table
@@ -65,12 +66,10 @@ def _rank(
     options = given_options(arguments, bayesrep.rank_classifiers)
     table, words = bayesrep.rank_classifiers(study, posterior, **options), words_of(study)
     text = ranks_table(table, arguments.top, words)
-    return table, f"{text}\n\n{ranks_sentence(table, words)}" if len(table) > 1 else text
+    return table, f"{text}\n\n{ranks_sentence(table, words)}" if len(table) > 1 else text, {}
 
 
-def _compare(
-    arguments: Namespace, study: bayesrep.Study, posterior: Any
-) -> "tuple[pl.DataFrame, str]":
+def _compare(arguments: Namespace, study: bayesrep.Study, posterior: Any) -> _Printed:
     """Which of two classifiers is better once selection is removed, for every two."""
     from bayesrep.report.conclusion import pairs_sentence
     from bayesrep.report.estimates_text import pairs_table
@@ -84,24 +83,20 @@ def _compare(
         top = len(table) if top is None else top
     text = pairs_table(table, study.classifiers, top, words)
     several = len(study.classifiers) > 1
-    return table, f"{text}\n\n{pairs_sentence(table, words)}" if several else text
+    return table, f"{text}\n\n{pairs_sentence(table, words)}" if several else text, {}
 
 
-def _describe_images(
-    arguments: Namespace, study: bayesrep.Study, posterior: Any
-) -> "tuple[pl.DataFrame, str]":
+def _describe_images(arguments: Namespace, study: bayesrep.Study, posterior: Any) -> _Printed:
     """How hard every image of the replication is, for people and classifiers."""
     from bayesrep.posterior.fitted import Fitted
     from bayesrep.report.estimates_text import images_table
 
     table = bayesrep.describe_images(study, posterior)
     Fitted(study, posterior).require_convergence(allow_unconverged=arguments.allow_unconverged)
-    return table, images_table(table, words_of(study))
+    return table, images_table(table, words_of(study)), {}
 
 
-def _summarize(
-    arguments: Namespace, study: bayesrep.Study, posterior: Any
-) -> "tuple[pl.DataFrame, str, dict[str, Any]]":
+def _summarize(arguments: Namespace, study: bayesrep.Study, posterior: Any) -> _Printed:
     """Adjusted accuracies with credible intervals, and the answer in words."""
     from bayesrep.checks.assumptions import correction_notes, list_assumptions
     from bayesrep.checks.classes import judge_classes

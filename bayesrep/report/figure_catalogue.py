@@ -15,7 +15,7 @@ STUDY_NEEDS: Mapping[str, str] = {
     "probabilities": "probabilities of the answers (probability_1)",
     "posterior": "a posterior of `bayesrep fit`",
 }
-"""Parts of a study that a figure may need; other needs are options of the command line."""
+"""Parts of a study that a figure may need; other needs are files beside it, such as --objects."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class FigureEntry:
 
     name: str
     shows: str  # what is to be seen, in one line
-    # Keys of `STUDY_NEEDS` and options; of "--objects|--counts" one or the other
+    # Keys of `STUDY_NEEDS` and files beside it; of "--objects|--counts" one or the other
     needs: tuple[str, ...]
 
     def lacks(self, available: Collection[str]) -> list[str]:
-        """Needs of the figure that the keys of `STUDY_NEEDS` and options at hand do not meet."""
+        """Needs of the figure that the keys of `STUDY_NEEDS` and files at hand do not meet."""
         return [need for need in self.needs if not set(need.split("|")) & set(available)]
 
 
@@ -59,8 +59,8 @@ FIGURE_ENTRIES: tuple[FigureEntry, ...] = (
 
 
 def in_words(need: str) -> str:
-    """Name a figure's inputs in a list: options as they are typed."""
-    return need.replace("|", " or ")
+    """Name a figure's inputs in a list: files as they are typed."""
+    return need.replace("|", " or ").replace("--", "--input ")
 
 
 def describe_needs(entry: FigureEntry, available: Collection[str] | None) -> str:

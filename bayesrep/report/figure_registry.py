@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bayesrep.errors import OptionError
-from bayesrep.report.figure_catalogue import STUDY_NEEDS, FigureEntry
+from bayesrep.report.figure_catalogue import STUDY_NEEDS, FigureEntry, in_words
 from bayesrep.report.figure_inputs import Inputs
 from bayesrep.report.people_figures import judged_figure, people_figure
 from bayesrep.report.robustness_figures import robustness
@@ -116,8 +116,9 @@ def read_inputs(entry: FigureEntry, figure: NamedFigure, inputs: Inputs) -> list
     for need in needs:
         choices = need.split("|")
         if need.startswith("--") and not available & set(choices):
-            many = f"{', '.join(choices)} or both; give one" if len(choices) > 1 else need
-            raise OptionError("figure-needs-input", figure=name, needed=many)
+            several = " or both; give one" if len(choices) > 1 else ""
+            needed = f"{', '.join(map(in_words, choices))}{several}"
+            raise OptionError("figure-needs-input", figure=name, needed=needed)
     accepted = {part for need in needs for part in need.split("|")} | figure.optional
     accepted |= {"study"} if wants_study else set()
     if "people" in figure.inputs:
@@ -125,5 +126,5 @@ def read_inputs(entry: FigureEntry, figure: NamedFigure, inputs: Inputs) -> list
     for what in sorted(available - accepted):
         path = getattr(given_inputs, what.removeprefix("--"))
         rest = f"; leave out {path}" if not what.startswith("--") else ""
-        raise OptionError("figure-takes-no-input", figure=name, input=what, hint=rest)
+        raise OptionError("figure-takes-no-input", figure=name, input=in_words(what), hint=rest)
     return [getattr(inputs, each) for each in figure.inputs]

@@ -33,7 +33,7 @@ def diagnosis_text(
 
 
 _SETTING_PATTERN = re.compile(r'\b([a-z_]+)=("?)([\w.-]+)\2')
-_OPTION_NAMES = ("model", "method", "feedback", "groups", "datasets")
+_OPTION_NAMES = ("model", "method", "groups", "datasets")
 
 
 def remedies(

@@ -331,7 +331,6 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("simulate", "{out}", "--annotators", "{n}"),
     ("simulate", "{out}", "--classifiers", "{n}"),
     ("simulate", "{out}", "--seed", "{n}"),
-    ("simulate", "{out}", "--process", "{n}"),
     ("check", "{n}"),
     ("estimate", "{study}", "--bootstrap", "{n}"),
     ("estimate", "{study}", "--seed", "{n}"),

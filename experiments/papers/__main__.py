@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import bayesrep
-from bayesrep.commands.figure import add_files
 from bayesrep.commands.options import (
     GLOBAL_OPTIONS,
+    PEOPLE_INPUTS,
     add_datasets,
-    add_shared,
+    add_inputs,
     given_options,
     keep_compiled,
     setting,
@@ -32,8 +32,14 @@ from bayesrep.errors import BayesrepError, OptionError, reason
 from bayesrep.numerics.noisy_matching import BetaMixture
 from experiments.papers.catalogue import PAPER_TITLES
 
-FILES = ("labels", "humans", "objects", "counts", "classes", "images")
-"""Options that name files beside a study."""
+INPUTS = {
+    "labels": "label sets, one or several",
+    "humans": "a table of image, labeler, answer",
+    **PEOPLE_INPUTS,
+    "classes": "groups of classes: a table with the column class, or superclasses.npy",
+    "images": "a folder of pictures, by the study's names of images",
+}
+"""Files beside a study."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -68,12 +74,10 @@ def run(words: Sequence[str]) -> None:
 def _add_study(parser: ArgumentParser) -> None:
     parser.add_argument("study", type=Path, nargs="?", metavar="STUDY", help="folder of a study")
     add_datasets(parser)
-    add_files(parser)
     option = parser.add_argument
-    option("--labels", type=Path, nargs="+", default=[], metavar="FILE", help="label sets")
-    option("--humans", type=Path, metavar="FILE", help="a table of image, labeler, answer")
-    add_shared(parser, "--classes", "--by")
-    option("--images", type=Path, metavar="FOLDER", help="pictures, by the study's names of images")
+    option("--bootstrap", type=int, metavar="B", help="replicates for intervals (the paper's)")
+    add_inputs(parser, **INPUTS)
+    option("--by", metavar="COLUMN", help="the column of the classes to put them together by")
 
 
 def _add_paper(parser: ArgumentParser) -> None:
@@ -102,9 +106,9 @@ def _inputs(given: Namespace) -> Any:
     from experiments.papers.inputs import PaperInputs, PaperPaths
 
     roles = (given.reference, given.replication)
-    files = {name: getattr(given, name) for name in (*FILES, "by")}
-    files["labels"] = tuple(given.labels)
-    return PaperInputs(PaperPaths(given.study, None, roles, **files))
+    files: dict[str, Any] = {name: path for name, path in given.input if name != "labels"}
+    files["labels"] = tuple(path for name, path in given.input if name == "labels")
+    return PaperInputs(PaperPaths(given.study, None, roles, by=given.by, **files))
 
 
 def _find_parts(given: Namespace) -> set[str]:
@@ -112,9 +116,7 @@ def _find_parts(given: Namespace) -> set[str]:
     from bayesrep.studies.study_folder import StudyFolder
 
     roles = (given.reference, given.replication)
-    return StudyFolder(given.study).find_parts(roles) | {
-        f"--{name}" for name in FILES if getattr(given, name)
-    }
+    return StudyFolder(given.study).find_parts(roles) | {f"--{name}" for name, _ in given.input}
 
 
 def _list_figures(given: Namespace) -> str:

@@ -191,8 +191,7 @@ def _role_names(
     names: dict[str, str] = dict(zip(REQUIRED_ROLES, (reference, replication), strict=True))
     if candidates is not None:
         names[CANDIDATES_ROLE] = candidates
-    own_options = (*REQUIRED_ROLES, CANDIDATES_ROLE)
-    if repeated := [role for role in further or () if role in own_options]:
+    if repeated := [role for role in further or () if role in names]:
         raise StudyError("role-has-own-option", role=repeated[0])
     names |= further or {}
     names = {role: normalize_name(name) for role, name in names.items()}
