@@ -1,4 +1,4 @@
-"""`bayesrep import SOURCE`: published data or tables become a study, or what one needs."""
+"""`bayesrep import`: published data or tables become a study, or what one needs."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,10 +37,10 @@ SOURCE_OPTIONS: Mapping[str, Sequence[str]] = {
 }
 
 
-def _named(*kinds: str) -> Callable[[str], tuple[str, tuple[str, ...]]]:
+def _kind_and_names(*kinds: str) -> Callable[[str], tuple[str, tuple[str, ...]]]:
     """A type of KIND=NAME,..., of some kinds or of any."""
 
-    def kind_and_names(text: str) -> tuple[str, tuple[str, ...]]:
+    def split(text: str) -> tuple[str, tuple[str, ...]]:
         kind, equals, rest = text.partition("=")
         members = tuple(each.strip() for each in rest.split(","))
         if not (kind and equals and all(members)) or (kinds and kind not in kinds):
@@ -48,7 +48,7 @@ def _named(*kinds: str) -> Callable[[str], tuple[str, tuple[str, ...]]]:
             raise ArgumentTypeError(f"{text!r} is not {form}")
         return kind.strip(), members
 
-    return kind_and_names
+    return split
 
 
 OPTION_DETAILS: Mapping[str, Mapping[str, Any]] = {
@@ -74,7 +74,7 @@ OPTION_DETAILS: Mapping[str, Mapping[str, Any]] = {
     # What of a log counts, how items are told apart, and what is kept of them.
     "where": {
         "action": "append",
-        "type": _named(*LOG_CHOICES),
+        "type": _kind_and_names(*LOG_CHOICES),
         "metavar": "KIND=NAME,...",
         "help": "the metric, filter or scorer that says what is solved, where logs hold several; "
         "may be repeated",
@@ -99,7 +99,7 @@ OPTION_DETAILS: Mapping[str, Mapping[str, Any]] = {
     },
     "group": {
         "action": "append",
-        "type": _named(),
+        "type": _kind_and_names(),
         "metavar": "NAME=TASK,...",
         "help": "tasks, or patterns of their names, that are one data set; may be repeated (groups "
         "of lm-evaluation-harness are known by their names)",
