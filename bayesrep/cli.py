@@ -153,7 +153,10 @@ GONE_NAMES: Mapping[str, str] = {
         )
         for name in names
     },
-    **{f"{name} --candidates": "it is now --further candidates=NAME" for name in ("run", "check")},
+    **{
+        f"{name} --candidates": "it is now --further candidates=NAME"
+        for name in ("run", "check", "import tables")
+    },
     "run --bootstrap": "use bayesrep estimate --bootstrap on the study that it makes",
     **{f"fit --{name}": f"it is now --set {name}=..." for name in ("draws", "warmup", "feedback")},
     "fit --no-classes": "it is now --set classes=false",

@@ -1,4 +1,4 @@
-"""`bayesrep import SOURCE`: published data or tables become a study, or what one needs."""
+"""`bayesrep import`: published data or tables become a study, or what one needs."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from bayesrep import process
 from bayesrep.choices import Key
-from bayesrep.commands.options import SHARED_ARGUMENTS, by_name, names
+from bayesrep.commands.options import SHARED_ARGUMENTS, by_name, names, table_options
 from bayesrep.commands.output import emit, new_folder
 from bayesrep.errors import OptionError, listing, plain_text
 from bayesrep.sources import READERS  # the parser asks for them
@@ -26,8 +26,8 @@ LOG_COLUMNS = ("item", "model", "score", "dataset")
 # By source, what it takes beside files and --out.
 SOURCE_OPTIONS: Mapping[str, Sequence[str]] = {
     "tables": (
-        *("reference", "replication", "candidates", "further", "rename", "people"),
-        *("selection", "keep-workers"),
+        *("reference", "replication", "further", "rename", "people", "selection"),
+        "keep-workers",
     ),
     "evals": (
         *("reference", "replication", "rename", "where", "judges", "solvers", "threshold", "key"),
@@ -37,10 +37,10 @@ SOURCE_OPTIONS: Mapping[str, Sequence[str]] = {
 }
 
 
-def _named(*kinds: str) -> Callable[[str], tuple[str, tuple[str, ...]]]:
+def _kind_and_names(*kinds: str) -> Callable[[str], tuple[str, tuple[str, ...]]]:
     """A type of KIND=NAME,..., of some kinds or of any."""
 
-    def kind_and_names(text: str) -> tuple[str, tuple[str, ...]]:
+    def split(text: str) -> tuple[str, tuple[str, ...]]:
         kind, equals, rest = text.partition("=")
         members = tuple(each.strip() for each in rest.split(","))
         if not (kind and equals and all(members)) or (kinds and kind not in kinds):
@@ -48,7 +48,7 @@ def _named(*kinds: str) -> Callable[[str], tuple[str, tuple[str, ...]]]:
             raise ArgumentTypeError(f"{text!r} is not {form}")
         return kind.strip(), members
 
-    return kind_and_names
+    return split
 
 
 OPTION_DETAILS: Mapping[str, Mapping[str, Any]] = {
@@ -59,7 +59,6 @@ OPTION_DETAILS: Mapping[str, Mapping[str, Any]] = {
     },
     "reference": {"metavar": "NAME", "help": "name of the reference data set"},
     "replication": {"metavar": "NAME", "help": "name of the replication data set"},
-    "candidates": {"metavar": "NAME", "help": "name of the pool of candidates"},
     **{name: SHARED_ARGUMENTS[f"--{name}"] for name in ("further", "rename", "people")},
     "selection": {
         "action": "append",
@@ -75,7 +74,7 @@ OPTION_DETAILS: Mapping[str, Mapping[str, Any]] = {
     # What of a log counts, how items are told apart, and what is kept of them.
     "where": {
         "action": "append",
-        "type": _named(*LOG_CHOICES),
+        "type": _kind_and_names(*LOG_CHOICES),
         "metavar": "KIND=NAME,...",
         "help": "the metric, filter or scorer that says what is solved, where logs hold several; "
         "may be repeated",
@@ -100,7 +99,7 @@ OPTION_DETAILS: Mapping[str, Mapping[str, Any]] = {
     },
     "group": {
         "action": "append",
-        "type": _named(),
+        "type": _kind_and_names(),
         "metavar": "NAME=TASK,...",
         "help": "tasks, or patterns of their names, that are one data set; may be repeated (groups "
         "of lm-evaluation-harness are known by their names)",
@@ -151,18 +150,19 @@ def _reader_options(source: str, arguments: Namespace) -> dict[str, Any]:
     """The options of the source's reader that are given."""
     given = vars(arguments)
     options = {name: given.get(name) for name in signature(READERS[source].read).parameters}
-    renamed, further = (by_name(f"--{name}", given.get(name)) for name in ("rename", "further"))
     if source == "evals":
         for kind, members in given["where"] or ():
             options[kind] = (*(options[kind] or ()), *members)
         options["group"] = dict(given["group"]) if given["group"] else None
-        for column, name in (renamed or {}).items():
+        for column, name in (by_name("--rename", given["rename"]) or {}).items():
             if name not in LOG_COLUMNS:
                 raise OptionError("renamed-to-no-log-column", column=column, name=name)
             # Of several scores the reader takes the lowest.
             options[name] = f"{options[name]},{column}" if options[name] else column
     else:
-        options |= {"rename": renamed, "further": further}
+        options |= {
+            name: each for name, each in table_options(arguments).items() if name in options
+        }
     ours = ("keep_workers", "progress")
     return {name: each for name, each in options.items() if each is not None and name not in ours}
 

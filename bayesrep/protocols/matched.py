@@ -8,7 +8,7 @@ populations.
 """
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,7 +129,8 @@ def match(
                 partners = pair.matchings(epsilon, seeds, by_class=criterion == MATCH_ON[0])
                 key = {"criterion": criterion, "classifier": classifier}
                 rows += [{**key, **row} for row in pair.quantities(partners)]
-                curves.append(pair.curves(partners).select(*_literals(key), pl.all()))
+                columns = [pl.lit(value).alias(name) for name, value in key.items()]
+                curves.append(pair.curves(partners).select(*columns, pl.all()))
             bar.advance(1)
     return MatchedAccuracy(
         accuracies=_accuracies(rows, interval),
@@ -319,10 +320,6 @@ def _curve(data: _Judged, weights: Floats) -> pl.DataFrame:
         }
     )
     return table.filter(some)
-
-
-def _literals(key: Mapping[str, str]) -> list[pl.Expr]:
-    return [pl.lit(value).alias(name) for name, value in key.items()]
 
 
 def _with_interval(table: pl.DataFrame, interval: str) -> pl.DataFrame:

@@ -163,11 +163,11 @@ def _frame(table: Any, where: str) -> pl.DataFrame | None:
 
 
 def _of_columns(table: Any, names: Iterable[Any]) -> pl.DataFrame:
-    return pl.DataFrame({str(name): _plain_values(table[name]) for name in names}, strict=False)
-
-
-def _plain_values(column: Any) -> Any:
-    return column.tolist() if hasattr(column, "tolist") else column
+    columns = ((str(name), table[name]) for name in names)
+    return pl.DataFrame(
+        {name: each.tolist() if hasattr(each, "tolist") else each for name, each in columns},
+        strict=False,
+    )
 
 
 def _is_rows(table: Any) -> bool:

@@ -76,7 +76,8 @@ def in_groups(networks: Iterable[Network]) -> dict[Input, list[Network]]:
     """Group networks by what they want to see."""
     groups: defaultdict[Input, list[Network]] = defaultdict(list)
     for network in networks:
-        groups[_input(network.architecture)].append(network)
+        wanted = network.architecture
+        groups[wanted.preprocessing, wanted.mean, wanted.std].append(network)
     return dict(groups)
 
 
@@ -149,10 +150,6 @@ def in_batches(pixels: Mapping[Preprocessing, Any], key: Input, device: Device) 
     """Yield what networks take, float32 [n, 3, H, W], a batch at a time."""
     for part in pixels[key[0]].split(device.batch_size):
         yield _normalise(part, key)
-
-
-def _input(architecture: Architecture) -> Input:
-    return architecture.preprocessing, architecture.mean, architecture.std
 
 
 def _on_device(arrays: Sequence[NDArray[np.uint8]], device: Device) -> Any:

@@ -96,7 +96,8 @@ def load_network(architecture: Architecture, device: Any) -> Network:
     del overlay
     module.pretrained_cfg.pop("state_dict", None)  # else the weights stay in memory twice
     if module.num_classes != architecture.output_count:
-        heads = _head(module.num_classes)
+        classes = module.num_classes
+        heads = f"a head of {classes:,} classes" if classes else "no classification head"
         raise PredictionError(
             "loaded-head-disagrees-with-classes",
             classifier=architecture.name,
@@ -185,10 +186,6 @@ def _make_ready(architecture: Architecture, module: Any, device: Any) -> Network
 def _count_bytes(module: Any) -> int:
     tensors: Iterable[Any] = [*module.parameters(), *module.buffers()]
     return sum(each.numel() * each.element_size() for each in tensors)
-
-
-def _head(classes: int) -> str:
-    return f"a head of {classes:,} classes" if classes else "no classification head"
 
 
 def _read_weights(architecture: Architecture, expected: set[str]) -> dict[str, Any]:

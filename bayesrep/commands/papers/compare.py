@@ -99,7 +99,7 @@ def _two_names(arguments: Namespace) -> Sequence[str]:
     return both
 
 
-def _compared(arguments: Namespace, words: Words) -> tuple[Any, ...]:
+def _compare(arguments: Namespace, words: Words) -> tuple[Any, ...]:
     """Accuracies, pairs and lines, which come from one comparison."""
     from bayesrep.protocols import compare, read_humans, read_label_sets
     from bayesrep.protocols.humans import add_published
@@ -145,7 +145,7 @@ def _read_both(arguments: Namespace) -> Any:
     return read_predictions(arguments.study, roles, ranks=1)
 
 
-def _subsets(arguments: Namespace, words: Words) -> tuple[Any, ...]:
+def _compare_subsets(arguments: Namespace, words: Words) -> tuple[Any, ...]:
     """Everybody on subsets of classes and of images."""
     from bayesrep import protocols
     from bayesrep.files.tables import read_only
@@ -171,7 +171,7 @@ def _subsets(arguments: Namespace, words: Words) -> tuple[Any, ...]:
     return table, subsets_text(table, words)
 
 
-def _missed(arguments: Namespace, words: Words) -> tuple[Any, ...]:
+def _list_missed(arguments: Namespace, words: Words) -> tuple[Any, ...]:
     """Images that all classifiers, all people, or both get wrong."""
     import polars as pl
 
@@ -288,7 +288,7 @@ def _people(arguments: Namespace, words: Words) -> tuple[Any, ...]:
     return table, rows_table(table, words=words)
 
 
-def _matched(arguments: Namespace, words: Words) -> tuple[Any, ...]:
+def _match(arguments: Namespace, words: Words) -> tuple[Any, ...]:
     """Accuracy on images about which a classifier says alike."""
     from bayesrep.protocols import match, read_predictions
     from bayesrep.report.protocols_text import matched_table
@@ -349,17 +349,17 @@ class _Table:
     needs: Sequence[str] = ()
 
 
-_COMPARED = _Table(_compared, ("humans", "labels"))
+_COMPARED = _Table(_compare, ("humans", "labels"))
 _ROBUSTNESS = _Table(_robustness, ("baseline", "posterior"))
 _BY_LABELS = _Table(_by_labels, ("labels", "objects", "classes", "by"), ("labels", "objects"))
 _PEOPLE = _Table(_people, ("objects", "counts"), ("objects", "counts"))
 _TABLES: Mapping[str, _Table] = {
     **dict.fromkeys(("accuracies", "published", "pairs", "lines"), _COMPARED),
-    "subsets": _Table(_subsets, ("humans", "labels", "classes", "subsets")),
-    "missed": _Table(_missed, ("humans", "labels"), ("labels",)),
+    "subsets": _Table(_compare_subsets, ("humans", "labels", "classes", "subsets")),
+    "missed": _Table(_list_missed, ("humans", "labels"), ("labels",)),
     "confusion": _Table(_confusion, ("humans", "objects", "counts", "classes", "by", "between")),
     **dict.fromkeys(("robustness", "baseline"), _ROBUSTNESS),
     **dict.fromkeys(("multilabel", "co-occurrence"), _BY_LABELS),
     **dict.fromkeys(("people", "judged"), _PEOPLE),
-    **dict.fromkeys(("matched", "curves", "confidence"), _Table(_matched)),
+    **dict.fromkeys(("matched", "curves", "confidence"), _Table(_match)),
 }

@@ -73,7 +73,9 @@ def read(
         names = list(first) if key is None and isinstance(first, dict) else []
         chosen = _split_scores(chosen, names)
         column_of = _columns(names, chosen, model, where)
-        field_keys = {field: _keys(name, names) for field, name in column_of.items()}
+        field_keys = {
+            field: [name] if name in names else name.split(".") for field, name in column_of.items()
+        }
         parts = json_stream.fields(path, field_keys, advance=advance) if lines else ()
         table = pl.concat(parts) if lines else _of_json(pairs, field_keys, where)
         needed = {field: column_of[field] for field in ("item", "score")}
@@ -170,10 +172,6 @@ def _columns(
                 known_names=" or ".join(_KNOWN_COLUMNS[field]),
             )
     return column_of
-
-
-def _keys(name: str, names: Sequence[str]) -> list[str]:
-    return [name] if name in names else name.split(".")
 
 
 def _of_items(

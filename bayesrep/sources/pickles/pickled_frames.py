@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.sources.pickles.pickled_arrays import RecordedCall, StandIn, Values, as_array, objects
-from bayesrep.types import Bools, Ints
+from bayesrep.types import Bools
 
 # Arrow's text types, and how wide the offsets into the text are.
 _OFFSET_DTYPES = {"large_string": "<i8", "large_utf8": "<i8", "string": "<i4", "utf8": "<i4"}
@@ -66,9 +66,15 @@ class Categorical(Backed):
     def array(self) -> NDArray[Any]:
         """Build the categories' values; missing ones are NaN among numbers, else None."""
         dtype, codes = self.parts()
-        index = self.state["_categories"] if dtype is None else _categories(dtype)
-        is_range = isinstance(index, RangeIndex)
-        categories = _range_array(index, codes) if is_range else as_array(index)
+        if dtype is None:
+            index = self.state["_categories"]
+        else:
+            index = dtype.state["categories"] if dtype.state else dtype.args[0]
+        if isinstance(index, RangeIndex):  # of a range the labels that codes can reach
+            reached = index.labels()[: int(codes.max(initial=-1)) + 1]
+            categories = np.asarray(reached, dtype=np.int64)
+        else:
+            categories = as_array(index)
         if codes.size and not -1 <= codes.min() <= codes.max() < len(categories):
             raise ValueError("a category code out of range")
         return _take_with_missing(categories, codes, codes < 0)
@@ -220,15 +226,6 @@ def _place_columns(values: Any, placement: Any, columns: int) -> Iterator[tuple[
     else:
         places = [int(place) for place in as_array(placement)]
     yield from zip(places, rows, strict=True)
-
-
-def _categories(dtype: RecordedCall) -> Any:
-    return dtype.state["categories"] if dtype.state else dtype.args[0]
-
-
-def _range_array(index: RangeIndex, codes: NDArray[Any]) -> Ints:
-    """The labels that codes can reach."""
-    return np.asarray(index.labels()[: int(codes.max(initial=-1)) + 1], dtype=np.int64)
 
 
 def _take_with_missing(values: NDArray[Any], places: NDArray[Any], missing: Bools) -> NDArray[Any]:
