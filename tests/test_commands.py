@@ -105,7 +105,7 @@ def said_otherwise(name, argument, action, parameter):
 
 def test_options_are_the_librarys():
     held = list(options())
-    assert len(held) >= 40
+    assert len(held) >= 30
     wrong = {
         (name, argument): found
         for name, argument, *rest in held
