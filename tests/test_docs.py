@@ -262,7 +262,7 @@ RUNNABLE = [
     for number, code in enumerate(
         re.findall(
             r"^ *```python\n(.*?)^ *```$",
-            told(page).replace(execute["section"](told(page), "In ArviZ") or "-", ""),
+            told(page).replace(execute["section"](told(page), "In ArviZ"), ""),
             flags=re.M | re.S,
         )
     )

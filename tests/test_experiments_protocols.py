@@ -1,6 +1,5 @@
 """The experiments and the benchmark of the protocols: what they write, on real files where here."""
 
-import json
 from io import BytesIO
 from pathlib import Path
 
@@ -92,9 +91,10 @@ def test_superclasses_confused_are_those_found_together():
 
 
 @real
-def test_timms_numbers_are_those_of_published_answers(written, tmp_path):
+@pytest.mark.usefixtures("written")
+def test_timms_numbers_are_those_of_published_answers():
     assert timm_published.main([str(DATA / "timm-results"), str(IMAGENETV2)]) == 0
-    numbers = json.loads((tmp_path / "timm-published.json").read_text())
+    numbers = results.read_numbers("timm-published")
     rows = numbers["classifiers"]
     assert len(rows) == 26
     assert len(rows) + len(numbers["without"]) == 45
