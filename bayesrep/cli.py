@@ -91,8 +91,7 @@ GROUPS: Mapping[str, CommandGroup] = {
         "what annotators answered, which answers to count, and who gave them",
         {
             "import": "what annotators answered, as their tools export it, as one table",
-            "count": "counts, and the error over workers, of any number of answers, or of those "
-            "that rules of quality control leave",
+            "count": "counts, and the error over workers, of all answers, or by quality control",
             "crowd": "who answered, how workers differ, and what that adds to errors",
             "remeasure": "what images kept by a rule would say if they were measured again",
         },
