@@ -96,8 +96,7 @@ GROUPS: Mapping[str, CommandGroup] = {
         "what annotators answered, which answers to count, and who gave them",
         {
             "import": "what annotators answered, as their tools export it, as one table",
-            "count": "counts, and the error over workers, of any number of answers, or of those "
-            "that rules of quality control leave",
+            "count": "counts, and the error over workers, of all answers, or by quality control",
             "crowd": "who answered, how workers differ, and what that adds to errors",
             "remeasure": "what images kept by a rule would say if they were measured again",
         },
@@ -199,41 +198,40 @@ GONE_NAMES: Mapping[str, str] = {
     "predict --dataset": "name the data set with its images (--images NAME=PATH)",
     "collect pilot": "answer some tasks on the offline page (docs/how-to/collect.md)",
     **{
-        f"collect {name}": f"it is now: bayesrep collect tasks --kind {name}"
-        for name in ("candidates", "contains", "classify", "review")
+        f"collect {name}": f"it is now: bayesrep collect {way} {name}"
+        for way, names in (
+            ("tasks --kind", ("candidates", "contains", "classify", "review")),
+            ("read TABLE --table", ("labels", "objects")),
+        )
+        for name in names
     },
     **{
-        f"collect {name}": f"it is now: bayesrep collect read TABLE --table {name}"
-        for name in ("labels", "objects")
+        f"{group}{name}": f"it is now: bayesrep {way}"
+        for name, of, way in (
+            ("rematch", "papers ", "collect match STUDY --check"),
+            ("clean", "answers ", "answers count TABLE --rules NAME,NAME"),
+            ("dependence", "answers ", "answers crowd TABLE --context grid"),
+        )
+        for group in ("", of)
     },
     **{
-        f"collect read --{name}": f"{way} in Python (docs/how-to/collect.md)"
-        for name, way in (("pay", "give it"), ("keep-workers", "keep names"))
-    },
-    "collect read --least": "it is now: --rules time=SECONDS",
-    **{
-        name: "it is now: bayesrep collect match STUDY --check"
-        for name in ("rematch", "papers rematch")
-    },
-    **{
-        f"collect match --{name}": "give it to match_images in Python (docs/how-to/collect.md)"
-        for name in ("least", "components", "replicates")
-    },
-    **{
-        f"collect plan --{name}": "give it to plan in Python (docs/how-to/collect.md)"
-        for name in ("crowds", "leniency", "answers", "studies", "jobs", "ray")
-    },
-    **{
-        name: "it is now: bayesrep answers count TABLE --rules NAME,NAME"
-        for name in ("clean", "answers clean")
-    },
-    **{
-        name: "it is now: bayesrep answers crowd TABLE --context grid"
-        for name in ("dependence", "answers dependence")
-    },
-    **{
-        f"answers import --{name}": f"it is now: --rename COLUMN={name}"
-        for name in ("image", "worker", "answer", "label")
+        f"{command} --{name}": way.format(name)
+        for command, names, way in (
+            ("collect read", "least", "it is now: --rules time=SECONDS"),
+            ("collect read", "pay keep-workers", "do so in Python (docs/how-to/collect.md)"),
+            (
+                "collect match",
+                "least most components replicates",
+                "give it in Python (docs/how-to/collect.md)",
+            ),
+            (
+                "collect plan",
+                "crowds leniency answers studies jobs ray",
+                "give it in Python (docs/how-to/collect.md)",
+            ),
+            ("answers import", "image worker answer label", "it is now: --rename COLUMN={}"),
+        )
+        for name in names.split()
     },
     **{
         f"answers import {name}": "save the export as a table (docs/how-to/own-data.md)"

@@ -702,67 +702,56 @@ def test_answers_are_the_same_with_and_without_rules(pictures, capsys):
     assert plain.drop("worker").equals(ruled.drop("worker"))
 
 
+def test_what_was_chosen_is_measured_again_beside_all_of_the_reference(pictures, capsys):
+    here = pictures
+    chosen = [("v2", f"{label}/{n}.jpg", label, 0.5) for label in (CATS, DOGS) for n in range(3)]
+    columns = ["dataset", "image", "label", "inclusion"]
+    pl.DataFrame(chosen, columns, orient="row").write_csv(here / "chosen.csv")
+    images = (f"v1={here / 'v1'}", f"v2={here / 'v2'}")
+    status, out, err = run(
+        *(capsys, "collect", "tasks", here / "chosen.csv", "--images", *images),
+        *("--controls", here / "known", "--out", here / "again"),
+    )
+    assert (status, err) == (0, "")
+    assert "about 30 images" in out
+    tasks = read_collection(here / "again").tasks.filter(pl.col("control").is_null())
+    assert set(tasks.select("dataset", "image").unique()["dataset"].value_counts().rows()) == {
+        ("v1", 24),
+        ("v2", 6),
+    }
+    assert tasks["own"].all()
+
+
+UNREAD = ("file-unreadable", {"path": "nowhere.csv"})
+NO_FILES = "answer-files-with-answers-alone"
+
+
 @pytest.mark.parametrize(
-    ("words", "broken"),
+    ("words", "rule", "facts"),
     [
-        (("tasks", "--out", "new"), ("nothing-to-ask-about", {"kind": "contains"})),
+        ("tasks --out new", "nothing-to-ask-about", {"kind": "contains"}),
+        ("tasks --kind review --out new.csv", "nothing-to-ask-about", {"kind": "review"}),
         (
-            ("tasks", "--kind", "review", "--out", "new.csv"),
-            ("nothing-to-ask-about", {"kind": "review"}),
+            "tasks x --kind classify --set size=3 --out new",
+            "unknown-task-setting",
+            {"name": "size"},
         ),
-        (
-            ("tasks", "x.csv", "--kind", "classify", "--set", "sise=3", "--out", "new"),
-            ("unknown-task-setting", {"kind": "classify", "name": "sise"}),
-        ),
-        (
-            ("tasks", "x.csv", "--set", "size=many", "--out", "new"),
-            ("task-setting-not-whole-number", {"name": "size", "value": "many"}),
-        ),
-        (
-            ("tasks", "x.csv", "--reviewers", "ann", "--out", "new"),
-            ("option-of-another-table", {"option": "reviewers", "table": "review"}),
-        ),
-        (
-            ("tasks", "--images", "v1=nowhere", "--out", "new"),
-            ("class-folders-root-missing", {"folder": "nowhere"}),
-        ),
-        (
-            ("read", "nowhere", "x.json", "--out", "a.csv"),
-            ("file-unreadable", {"path": "nowhere/collection.json"}),
-        ),
-        (("read", "nowhere", "--out", "a.csv"), ("answer-files-with-answers-alone",)),
-        (
-            ("read", "nowhere", "x.json", "--table", "labels", "--out", "a.csv"),
-            ("answer-files-with-answers-alone",),
-        ),
-        (
-            ("read", "a.csv", "--table", "labels", "--own", "--out", "b.csv"),
-            ("option-of-another-table", {"option": "own", "table": "answers"}),
-        ),
-        (
-            ("read", "nowhere", "x.json", "--out", "a.txt"),
-            ("output-not-table-file", {"path": "a.txt"}),
-        ),
-        (
-            ("read", "nowhere.csv", "--table", "labels", "--out", "a.csv"),
-            ("file-unreadable", {"path": "nowhere.csv"}),
-        ),
-        (
-            ("tasks", "nowhere.csv", "--kind", "classify", "--out", "new"),
-            ("file-unreadable", {"path": "nowhere.csv"}),
-        ),
-        (
-            ("read", "nowhere.csv", "--table", "objects", "--out", "a.csv"),
-            ("file-unreadable", {"path": "nowhere.csv"}),
-        ),
-        (
-            ("tasks", "nowhere", "--kind", "candidates", "--out", "a.csv"),
-            ("study-path-missing", {"path": "nowhere"}),
-        ),
+        ("tasks x --set size=few --out new", "task-setting-not-whole-number", {"value": "few"}),
+        ("tasks x --reviewers y --out new", "option-of-another-table", {"table": "review"}),
+        ("tasks --images v=no --out new", "class-folders-root-missing", {"folder": "no"}),
+        ("tasks nowhere.csv --kind classify --out new", *UNREAD),
+        ("tasks nowhere --kind candidates --out a.csv", "study-path-missing", {"path": "nowhere"}),
+        ("read no x.json --out a.csv", "file-unreadable", {"path": "no/collection.json"}),
+        ("read no --out a.csv", NO_FILES, {}),
+        ("read no x.json --table labels --out a.csv", NO_FILES, {}),
+        ("read no --table labels --own --out b.csv", "option-of-another-table", {"option": "own"}),
+        ("read no x.json --out a.txt", "output-not-table-file", {"path": "a.txt"}),
+        ("read nowhere.csv --table labels --out a.csv", *UNREAD),
+        ("read nowhere.csv --table objects --out a.csv", *UNREAD),
     ],
 )
-def test_mistakes_are_one_line(tmp_path, monkeypatch, capsys, words, broken):
+def test_mistakes_are_one_line(tmp_path, monkeypatch, capsys, words, rule, facts):
     monkeypatch.chdir(tmp_path)
-    check(refusal(["collect", *words]), *broken)
+    check(refusal(["collect", *words.split()]), rule, facts)
     assert capsys.readouterr().out == ""
     assert list(tmp_path.iterdir()) == []

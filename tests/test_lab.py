@@ -250,7 +250,7 @@ def test_rematch_command(tmp_path, capsys, monkeypatch):
     assert "D.1" in out
     assert "D.2" in out
     assert "D.3" in out
-    assert set(pl.read_csv(tmp_path / "by_answers.csv")["answers"]) >= {1, 5}
+    assert set(pl.read_csv(tmp_path / "by_answers.csv")["annotators"]) >= {1, 5}
     found = refusal(["collect", "match", *words, "--check", "--per-class", "3"])
     check(found, "images-and-per-class-given")
     found = refusal(["collect", "match", *words, "--check", "--answers", "3,5"])

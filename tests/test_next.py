@@ -25,7 +25,7 @@ from bayesrep.report.sections import trust
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
 
 LINE = re.compile(r"^(?:[\w ]+: |\s*\$ |  )bayesrep (.+)$|(?<=: )bayesrep (collect read .+)$", re.M)
-READ = ("study", "posterior", "paths", "files", "collection", "grid")
+READ = ("study", "posterior", "paths", "files", "source", "grid")
 """Arguments that name what has to be there."""
 PLACEHOLDERS = ("STUDY", "posterior.nc", "FILE", "PATH", "counts.csv")
 

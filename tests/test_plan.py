@@ -10,7 +10,7 @@ import zoo
 from refusals import check, refusal, refused
 
 from bayesrep.cli import main
-from bayesrep.errors import OptionError
+from bayesrep.errors import ClusterError, OptionError
 from bayesrep.lab import (
     Design,
     Law,
@@ -158,15 +158,16 @@ TOO_FEW_WORKERS = "crowd-below-answers-per-image"
         ({"width": 0.02, "studies": 1}, ("planned-studies-below-two", {"studies": 1})),
         ({"width": 0.02, "jobs": 0}, ("jobs-below-one", {"jobs": 0})),
         ({"width": 0.02, "leniency": -1}, ("leniency-out-of-range", {"leniency": -1})),
-        (
-            {"width": 0.02, "jobs": None, "cluster": "127.0.0.1:1"},
-            ("ray-cluster-unreachable", {"address": "127.0.0.1:1"}),
-        ),
     ],
 )
 def test_plans_refuse(fits, options, broken):
     with refused(OptionError, *broken):
         plan([WORLD], PRICES, **{"jobs": 1, **options})
+
+
+def test_a_cluster_that_is_not_there_is_named(fits):
+    with refused(ClusterError, "ray-cluster-unreachable", {"address": "127.0.0.1:1"}):
+        plan([WORLD], PRICES, width=0.02, cluster="127.0.0.1:1")
 
 
 def test_designs_and_prices_refuse():

@@ -144,11 +144,8 @@ def test_command_count_by_rules(tmp_path, capsys):
     counts = str(tmp_path / "counts.csv")
     table = pl.concat([_grid("007", w, [1, 0, 1], ["positive"]) for w in "abc"])
     table.write_csv(source)
-    command = [
-        *("answers", "count", source, "--answers", out, "--out", counts),
-        "--rules",
-        "controls,equal=2",
-    ]
+    command = f"answers count {source} --answers {out} --out {counts} --rules controls,equal=2"
+    command = command.split()
     assert main([*command, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert [row["answers"] for row in facts["dropped"]] == [3, 2]

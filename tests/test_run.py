@@ -379,7 +379,7 @@ def test_chains_are_kept_while_they_are_made(tables, monkeypatch):
         ("laplace", [("laplace", False)]),
         ("nuts", [("nuts", True)]),
     ):
-        arguments = SimpleNamespace(out=tables, method=asked, seed=None, no_progress=True)
+        arguments = SimpleNamespace(out=tables, method=asked, seed=None, quiet=True)
         tried.clear()
         command._Work(arguments, {}, watch=False)._fit_posterior(None)
         assert tried == expected

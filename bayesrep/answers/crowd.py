@@ -116,7 +116,12 @@ def describe_crowd(study: Study) -> CrowdDescription:
     >>> bayesrep.describe_crowd(study).datasets["workers"].to_list()
     [100, 100]
     """
-    answered = _add_residuals(study)
+    known = known_answers(study)
+    residuals = residuals_of([data for data, _ in known.values()])
+    answered = {
+        role: _Answered(*both, residual)
+        for (role, both), residual in zip(known.items(), residuals, strict=True)
+    }
     errors = frequency_covariance(
         [each.data for each in answered.values()], [each.residual for each in answered.values()]
     )
@@ -155,16 +160,6 @@ def known_answers(study: Study) -> Mapping[str, tuple[AnnotatedSet, WorkerAnswer
     if not answered:
         raise StudyError("study-without-known-workers", study=study.name)
     return answered
-
-
-def _add_residuals(study: Study) -> Mapping[str, _Answered]:
-    """Add residuals to the known answers."""
-    answered = known_answers(study)
-    residuals_by_set = residuals_of([data for data, _ in answered.values()])
-    return {
-        role: _Answered(*both, residual)
-        for (role, both), residual in zip(answered.items(), residuals_by_set, strict=True)
-    }
 
 
 def _row(each: _Answered, error: float) -> dict[str, Any]:

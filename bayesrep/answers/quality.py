@@ -175,17 +175,9 @@ def _share_of_assignments(condition: pl.Expr) -> pl.Expr:
     return ((condition & first).sum() / first.sum()).over("worker")
 
 
-def _in_time(_: pl.DataFrame, seconds: float | None, __: int) -> pl.Expr:
-    return pl.col("seconds") >= (seconds or 0.0)
-
-
 def _is_first_answer(table: pl.DataFrame, *_: object) -> pl.Expr:
     question = [*_IMAGE, *({"label"} & set(table.columns))]
     return pl.int_range(pl.len()).over([*question, "worker"]) == 0
-
-
-def _no_control(*_: object) -> pl.Expr:
-    return pl.col("control").is_null()
 
 
 def _equalize_counts(table: pl.DataFrame, number: float | None, seed: int) -> pl.Series:
@@ -198,9 +190,9 @@ def _equalize_counts(table: pl.DataFrame, number: float | None, seed: int) -> pl
 RULE_OF_NAME: Mapping[str, Rule] = {
     "engstrom2020": Rule(_engstrom, ("task", "control")),
     "tsipras2020": Rule(_tsipras, ("task", "control")),
-    "time": Rule(_in_time, ("task", "seconds")),
+    "time": Rule(lambda _, number, __: pl.col("seconds") >= (number or 0), ("task", "seconds")),
     "repeats": Rule(_is_first_answer),
-    "controls": Rule(_no_control, ("control",)),
+    "controls": Rule(lambda *_: pl.col("control").is_null(), ("control",)),
     "equal": Rule(_equalize_counts),
 }
 """The rules, in the order in which they are applied."""

@@ -225,7 +225,7 @@ def _label_studio(
     if kind == "contains":
         about = texts[labels[0]]
         data["question"] = f"Select all images that show: {about['name']}"
-        data["description"] = _description(about)
+        data["description"] = " ".join(filter(None, (about["description"], about["link"])))
         choices = [
             f'<img src="{escape(source)}" class="asked" alt="{place}">'
             for place, source in enumerate(sources, 1)
@@ -235,10 +235,6 @@ def _label_studio(
         choices = [f"<span>{escape(texts[label]['name'])}</span>" for label in labels]
     data["choices"] = [{"value": str(place), "html": html} for place, html in enumerate(choices, 1)]
     return {"data": data}
-
-
-def _description(about: Mapping[str, Any]) -> str:
-    return " ".join(part for part in (about["description"], about["link"]) if part)
 
 
 def _layout(kind: Kind, most: int) -> str:

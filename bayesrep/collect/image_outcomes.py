@@ -31,23 +31,14 @@ def label_fates(fates: pl.DataFrame, answers: Predictions) -> pl.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class WithClear:
-    """Objects in images, including images that needed no annotators.
+    """Objects in images, including images that needed no annotators."""
 
-    Attributes
-    ----------
-    table
-        As of `aggregate`; a clear image has one row, its own label as its one object's, and nulls
-        in place of annotators' votes.
-    fates
-        Number of images by fate.
-    asked, clear
-        Number of images that annotators classified, and of clear ones in the table.
-    """
-
+    # As of `aggregate`; a clear image has one row, its own label as its one object's, and nulls in
+    # place of annotators' votes.
     table: pl.DataFrame
-    fates: Mapping[str, int]
-    classified: int
-    clear: int
+    fates: Mapping[str, int]  # number of images by fate
+    classified: int  # images that annotators classified
+    clear: int  # clear ones in the table
 
 
 def with_clear(table: pl.DataFrame, fates: pl.DataFrame) -> WithClear:

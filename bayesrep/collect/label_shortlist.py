@@ -88,7 +88,11 @@ def shortlist(
     StudyError
         Naming images without an own label or with two, and labels without a known number.
     """
-    _check(counts)
+    owns = counts.group_by(IMAGE_KEY, maintain_order=True).agg(pl.col("own").sum())
+    if len(wrong := owns.filter(pl.col("own") != 1)):
+        raise StudyError("image-without-one-own-label", images=listing(wrong["image"].to_list()))
+    if not (counts["shown"].to_numpy() > 0).all():
+        raise StudyError("label-shown-to-nobody")
     numbers = _numbers(counts["label"].unique().sort().to_list(), wnids)
     frequency = pl.col("selected") / pl.col("shown")
     table = counts.select(*IMAGE_KEY, "label", "own", "selected", "shown").with_row_index("order")
@@ -130,15 +134,6 @@ def shortlist(
     candidates = order.join(remaining.select(columns), on=IMAGE_KEY, maintain_order="left_right")
     intended = annotators or int(counts["shown"].to_numpy().max())
     return Shortlist(candidates, _fates(counts, candidates, intended), steps, numbers is not None)
-
-
-def _check(counts: pl.DataFrame) -> None:
-    owns = counts.group_by(IMAGE_KEY, maintain_order=True).agg(pl.col("own").sum())
-    wrong = owns.filter(pl.col("own") != 1)
-    if len(wrong):
-        raise StudyError("image-without-one-own-label", images=listing(wrong["image"].to_list()))
-    if not (counts["shown"].to_numpy() > 0).all():
-        raise StudyError("label-shown-to-nobody")
 
 
 def _numbers(labels: Sequence[str], wnids: Mapping[str, str] | None) -> dict[str, str] | None:

@@ -190,16 +190,22 @@ def aggregate(answers: pl.DataFrame) -> pl.DataFrame:
         "chosen", pl.col("first").list.first()
     )
     # The objects of each image, by the partition that annotators' answers fit best.
-    rows = [_of_image(*row) for row in of_images.select("chosen", "first").iter_rows()]
+    votes = of_images["chosen"].to_list()
+    rows = [
+        objects_of(sorted({label for each in chosen for label in each}), chosen, first)
+        for chosen, first in zip(votes, of_images["first"].to_list(), strict=True)
+    ]
+    # How many annotators see as many objects as the vote; how many would see several.
+    sizes = [[len(set(each)) for each in chosen] for chosen in votes]
+    several = [np.bincount([min(n, 2) - 1 for n in each], minlength=2) for each in sizes]
+    agreed = [each.count(row.number) for each, row in zip(sizes, rows, strict=True)]
     facts = of_images.select(IMAGE_KEY).with_columns(
         objects=pl.Series([each.number for each in rows], dtype=pl.Int64),
-        agreed=pl.Series(
-            [_count_agreeing(*row) for row in zip(of_images["chosen"], rows, strict=True)]
-        ),
+        agreed=pl.Series(agreed, dtype=pl.Int64),
         first=pl.Series([each.main for each in rows], dtype=pl.Int64),
         tied=pl.Series([", ".join(each.tied) or None for each in rows], dtype=pl.String),
         groups=pl.Series([_group_of(each) for each in rows], dtype=pl.List(pl.Int64)),
-        p_several=pl.Series(_chance_of_several(of_images["chosen"].to_list())),
+        p_several=pl.Series([float(each[1]) for each in most_probable(several)]),
     )
     table = counted.join(facts, on=IMAGE_KEY, maintain_order="left").with_columns(
         object=pl.col("groups").list.get(pl.col("number"), null_on_oob=True).replace(0, None),
@@ -222,15 +228,6 @@ OBJECT_COLUMNS = tuple(
     "own selected main shown object names objects agreed main_label tied p_valid p_main p_several"
     "".split()
 )
-
-
-def _of_image(chosen: list[list[int]], first: list[int]) -> Objects:
-    return objects_of(sorted({label for each in chosen for label in each}), chosen, first)
-
-
-def _count_agreeing(chosen: Sequence[Sequence[int]], objects: Objects) -> int:
-    """Count annotators who agree with the majority's number of objects."""
-    return sum(len(set(each)) == objects.number for each in chosen)
 
 
 def _group_of(objects: Objects) -> list[int]:
@@ -260,15 +257,6 @@ def _main(counted: pl.DataFrame) -> pl.Series:
     probability = np.empty(len(image))
     probability[rows] = np.concatenate(most_probable(parts))
     return pl.Series(probability)
-
-
-def _chance_of_several(chosen: Sequence[Sequence[Sequence[int]]]) -> Floats:
-    """Compute P(most people would select more than one label) for every image."""
-    votes = [
-        np.bincount([min(len(set(each)), 2) - 1 for each in votes_of_image], minlength=2)
-        for votes_of_image in chosen
-    ]
-    return np.array([each[1] for each in most_probable(votes)])
 
 
 def most_probable(votes: Sequence[Ints]) -> list[Floats]:

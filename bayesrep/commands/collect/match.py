@@ -121,8 +121,8 @@ def _check(arguments: Namespace) -> int:
     study = bayesrep.read_study(arguments.table)
     by_class = arguments.per_class is not None
     size = arguments.per_class if by_class else arguments.images
-    given = given_options(arguments, rematch) | {"answers": answers[0]}
-    rematched = rematch(study, **given, size=size, by_class=by_class)
+    options: dict[str, Any] = {**given_options(arguments, rematch), "answers": answers[0]}
+    rematched = rematch(study, **options, size=size, by_class=by_class)
     source = rematched.by_source
     facts = {
         "held_out": rematched.held_out.to_dicts(),

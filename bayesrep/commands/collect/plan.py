@@ -1,6 +1,7 @@
 """`bayesrep collect plan`: what a replication takes whose intervals have some width."""
 
 import math
+import warnings
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any, get_args
@@ -9,7 +10,7 @@ import bayesrep
 from bayesrep.choices import Prior
 from bayesrep.commands.options import given_options, keep_compiled, read_draws
 from bayesrep.commands.output import DONE_STATUS, FINDING_STATUS, describe_kept_work, emit, say
-from bayesrep.errors import OptionError
+from bayesrep.errors import ConvergenceWarning, OptionError
 from bayesrep.studies.vocabulary import IMAGE_WORDS
 
 EXAMPLE = "--pilot my-pilot --width 2 --cost-answer 0.03 --cost-image 0.1"
@@ -127,7 +128,12 @@ def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:
     if arguments.posterior is not None:
         posterior = read_draws(arguments.posterior)
     else:
-        posterior = _fit_pilot(study, arguments)
+        # `require_convergence` refuses one that has not converged, in one line.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            posterior = bayesrep.fit(
+                study, seed=arguments.seed or 0, progress=not arguments.quiet
+            )
     fitted = Fitted(study, posterior).require_convergence()
     seed = arguments.seed or 0
     worlds = worlds_of(fitted, count=PLAN_STUDIES, classifiers=MIN_CLASSIFIERS, seed=seed)
@@ -147,18 +153,6 @@ def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:
             f"so numbers of {words.images} by two times or more"
         )
     return worlds, fitted, leniency, heading
-
-
-def _fit_pilot(study: Any, arguments: Namespace) -> Any:
-    """The pilot's posterior."""
-    import warnings
-
-    from bayesrep.errors import ConvergenceWarning
-
-    # `require_convergence` refuses such a fit afterwards, in one line.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return bayesrep.fit(study, seed=arguments.seed or 0, progress=not arguments.quiet)
 
 
 def _recommend_purchase(

@@ -55,7 +55,8 @@ def add(parser: ArgumentParser) -> None:
         type=named_path,
         nargs="+",
         metavar="NAME=FOLDER",
-        help="data sets and their images, a folder for each class",
+        help="data sets and their images, a folder for each class; contains: of those that the "
+        "table does not name all are asked about",
     )
     option(
         "--controls",
@@ -173,7 +174,16 @@ def _gather_questions(arguments: Namespace) -> Any:
     if arguments.table is None:
         return pl.concat(parts)
     table = read_questions(arguments.table)
-    return find_pictures(table, pl.concat(parts)) if parts else table
+    if not parts:
+        return table
+    pictures = pl.concat(parts)
+    asked = find_pictures(table, pictures)
+    if arguments.kind != "contains":
+        return asked
+    # Data sets that the table does not name are asked about as they lie in their folders.
+    others = pictures.filter(~pl.col("dataset").is_in(asked["dataset"].unique().implode()))
+    own = asked["own"] if "own" in asked.columns else pl.lit(value=True)
+    return pl.concat([asked.with_columns(own=own), others], how="diagonal_relaxed")
 
 
 def _write_forms(arguments: Namespace, collection: Any, facts: dict[str, Any]) -> int:
