@@ -260,7 +260,7 @@ def refuse_foreign(arguments: Namespace, only_for: Mapping[str, Sequence[str]]) 
 def add_inputs(parser: ArgumentParser, **texts: str) -> None:
     """Add files beside a study, by names whose meaning is told."""
 
-    def named(text: str) -> tuple[str, Path]:
+    def name_and_path(text: str) -> tuple[str, Path]:
         name, _, path = text.partition("=")
         if name not in texts or not path:
             forms = ", ".join(f"{each}=PATH" for each in texts)
@@ -270,7 +270,7 @@ def add_inputs(parser: ArgumentParser, **texts: str) -> None:
     told = "; ".join(f"{name}: {text}" for name, text in texts.items())
     text = f"{told}; may be given several times"
     parser.add_argument(
-        "--input", type=named, action="append", default=[], metavar="NAME=PATH", help=text
+        "--input", type=name_and_path, action="append", default=[], metavar="NAME=PATH", help=text
     )
 
 
