@@ -1,7 +1,6 @@
 """Figures and numbers of the papers: drawn of small worlds, counted against loops, refused."""
 
 import csv
-import json
 import re
 from typing import Any
 
@@ -252,7 +251,7 @@ def test_images_by_selection_frequency(tmp_path):
         Image.new("L", (20, 30)).save(tmp_path / "pictures" / f"{name}.jpg")
     for figure in ("paper-1", "paper-8"):
         out = tmp_path / f"{figure}.svg"
-        arguments = [figure, str(tmp_path / "sim"), "--images", str(tmp_path / "pictures")]
+        arguments = [figure, str(tmp_path / "sim"), "--input", f"images={tmp_path / 'pictures'}"]
         assert papers.main([*arguments, "--out", str(out)]) == 0
         shown = [float(text) for text in re.findall(r"([\d.]+) %", out.read_text("utf-8"))]
         frequency = 100 * study.reference.selected / study.reference.shown
@@ -313,14 +312,13 @@ def test_half_the_images_change_the_estimate_by_chance_alone(study):
         half_the_images(study, repeats=0)
 
 
-def test_check_and_annotators_print_them(study, tmp_path, capsys):
+def test_check_prints_them(study, tmp_path, capsys):
     study.write(tmp_path / "sim")
     assert cli.main(["check", str(tmp_path / "sim")]) == 0
     said = capsys.readouterr().out
     assert "for other images)" in said
     assert "the finite-sample term" in said
-    assert cli.main(["papers", "annotators", str(tmp_path / "sim"), "--half", "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["half"]) == 21
+    assert len(half_the_images(study)) == 21
 
 
 def test_fewer_annotators_are_drawn_of_each_label(world):
