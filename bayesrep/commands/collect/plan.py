@@ -131,9 +131,7 @@ def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:
         # `require_convergence` refuses one that has not converged, in one line.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            posterior = bayesrep.fit(
-                study, seed=arguments.seed or 0, progress=not arguments.quiet
-            )
+            posterior = bayesrep.fit(study, seed=arguments.seed or 0, progress=not arguments.quiet)
     fitted = Fitted(study, posterior).require_convergence()
     seed = arguments.seed or 0
     worlds = worlds_of(fitted, count=PLAN_STUDIES, classifiers=MIN_CLASSIFIERS, seed=seed)
