@@ -30,7 +30,7 @@ from bayesrep.types import Bools, Ints
 
 def _option(role: str) -> str:
     """Return the command line's option for the data set of a role."""
-    of_its_own = role in (*REQUIRED_ROLES, CANDIDATES_ROLE)
+    of_its_own = role in REQUIRED_ROLES
     return f"--{role} NAME" if of_its_own else f"--further {role}=NAME"
 
 
