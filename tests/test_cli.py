@@ -512,7 +512,11 @@ def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path, re
             "components-or-degree-out-of-range",
             {"components": 9, "most_components": 6},
         ),
-        (("--set", "draws=few"), "chains-or-draws-too-few", {"draws": "few"}),
+        (
+            ("--set", "draws=few"),
+            "setting-not-whole-number",
+            {"option": "draws", "value": "few"},
+        ),
         (("--set", "slope=1"), "prior-not-mean-and-sd", {"option": "slope", "value": 1}),
         (("--groups", "breed"), "data-set-without-group-column", {"column": "breed"}),
         (

@@ -118,8 +118,8 @@ def test_a_fit_leads_to_its_summary_and_one_that_has_not_converged_to_its_diagno
     assert (status, following[0]) == (0, "summarize")
     assert run(capsys, *following)[0] == 0
     options = {name: value for name, value in zoo.SHORT.items() if name not in ("progress",)}
-    typed = [word for name in ("method", "chains", "warmup", "draws")
-             for word in (f"--{name}", options[name])]  # fmt: skip
+    typed = ["--method", options["method"], "--chains", options["chains"]]
+    typed += [w for n in ("warmup", "draws") for w in ("--set", f"{n}={options[n]}")]
     typed += ["--set", "degree=8", "--set", "terms=3", "--quiet"]
     status, text = run(capsys, "fit", here, "--out", "short.nc", *typed)
     (following,) = printed(text)

@@ -88,6 +88,7 @@ ELSEWHERE = {
     "report/notebook.py save": "the same",
     "report/sections/photographs.py save": "into memory",
     "collect/contains_tasks.py write_csv": "into memory, for a digest",
+    "commands/output.py write_csv": "into memory, to be printed",
     "files/parquet.py write_parquet": "into memory, to be sealed",
     "files/netcdf.py open": "appends the seal to a file that has not taken its place yet",
     "files/sandbox.py open": "the digest of a file found sound; one cut short is no digest",

@@ -11,7 +11,7 @@ from bayesrep import process
 from bayesrep.choices import list_methods, makes_chains
 from bayesrep.commands.options import add_shared, given_options, import_in_thread, setting
 from bayesrep.commands.output import describe_kept_work, emit, finding, new_file, say
-from bayesrep.errors import quote_word
+from bayesrep.errors import OptionError, quote_word
 from bayesrep.models import MODELS
 from bayesrep.plugins import PLUGINS_VAR
 from bayesrep.progress import Stopwatch
@@ -69,6 +69,9 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     new_file(arguments.out, arguments)
+    for name, value in arguments.set:
+        if name in ("warmup", "draws") and not isinstance(value, int):
+            raise OptionError("setting-not-whole-number", option=name, value=value)
     if why := _warn_of_short_chains(arguments):
         say(why)
     watch = Stopwatch("reading")

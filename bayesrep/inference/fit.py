@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from numbers import Integral
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, get_args
@@ -325,8 +324,7 @@ def _list_strategies(
 
 def _check(method: str, feedback: str, chains: int, warmup: int, draws: int) -> None:
     """Refuse arguments that are out of range."""
-    numbers = ((chains, 1), (warmup, 10), (draws, 10))
-    if not all(isinstance(number, Integral) and number >= least for number, least in numbers):
+    if chains < 1 or warmup < 10 or draws < 10:
         raise OptionError("chains-or-draws-too-few", chains=chains, warmup=warmup, draws=draws)
     bounds.refuse_above("chains", chains, 4_096)
     bounds.refuse_above("warmup", warmup, bounds.MAX_TOTAL_DRAWS)

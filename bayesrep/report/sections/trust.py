@@ -152,18 +152,20 @@ def _commands(fitted: Fitted) -> str:
     """The command lines that make this posterior and the page again."""
     attributes, made_by = fitted.group.attrs, fitted.record
     schedule = json.loads(str(attributes.get("schedule", "{}")))
-    lengths = ("chains", "warmup", "draws") if made_by.is_mcmc else ("draws",)
+    lengths = ("warmup", "draws") if made_by.is_mcmc else ("draws",)
     options = {
         "model": made_by.name,
         "method": attributes.get("asked_method"),
-        **{name: schedule.get(name) for name in lengths},
+        "chains": schedule.get("chains") if made_by.is_mcmc else None,
         "seed": attributes.get("seed"),
-        "feedback": "cut" if attributes.get("feedback") == "cut" else None,
         "groups": made_by.grouping,
         "datasets": _other_datasets(str(attributes.get("datasets", "[]"))),
     }
     values = ((name, str(value)) for name, value in options.items() if value is not None)
     words = [f"--{name} {quote_word(value)}" for name, value in values]
+    settings = {name: schedule.get(name) for name in lengths}
+    settings["feedback"] = "cut" if attributes.get("feedback") == "cut" else None
+    words += [f"--set {name}={value}" for name, value in settings.items() if value is not None]
     usual = made_by.model.options()
     for name, value in vars(made_by.options).items():
         if value != getattr(usual, name):
