@@ -360,7 +360,7 @@ def test_images_that_hold_the_number_of_annotators_down_are_said():
 @pytest.mark.filterwarnings("ignore::bayesrep.estimators.InterpolationWarning")
 def test_few_images_with_few_annotators_are_why_nothing_can_be_said_of_more(tmp_path, capsys):
     ragged_study({0: 2, 1: 2, 2: 2}).write(tmp_path / "study")
-    assert main(["papers", "annotators", str(tmp_path / "study")]) == 0
+    assert main(["estimate", "--table", "annotators", str(tmp_path / "study")]) == 0
     text = capsys.readouterr().out
     assert "nothing can be said of more" not in text
     assert "Matched with n' = 2 the naive estimates show no curve" in text

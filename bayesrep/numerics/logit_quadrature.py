@@ -70,7 +70,7 @@ def log_dependent(
         log B(k + s φ, n − k + (1 − s) φ) − log B(s φ, (1 − s) φ)
     """
     # Ratios of beta functions as rising factorials: gamma functions cancel where φ is large.
-    total = 1 / max(dependence, SMALLEST_DEPENDENCE) - 1
+    total = 1 / (dependence or SMALLEST_DEPENDENCE) - 1
     log_s, log_rest, _ = nodes(leniency)
     return (
         log_rising(total * np.exp(log_s), selected)

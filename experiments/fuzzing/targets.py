@@ -270,7 +270,8 @@ def _run_record(root: Path) -> Any:
     with redirect_stderr(io.StringIO()), redirect_stdout(io.StringIO()):
         run._examine(out, record)
         if len(record["seconds"]) == len(run.STAGE_FILES):
-            run._print_answer(Namespace(out=out, json=False, command="run"), record)
+            printed = Namespace(out=out, json=False, format="text", command="run")
+            run._print_answer(printed, record)
     return record
 
 

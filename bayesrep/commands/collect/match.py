@@ -114,7 +114,7 @@ def _check(arguments: Namespace) -> int:
     from bayesrep.lab.rematching import LEAST_ANSWERS
     from bayesrep.report.plan_text import rematch_text
 
-    foreign = arguments.reference, arguments.method, arguments.ask
+    foreign = arguments.reference, arguments.method, arguments.ask, arguments.out
     answers = arguments.answers or [LEAST_ANSWERS]
     if len(answers) > 1 or any(each is not None for each in foreign):
         raise OptionError("check-of-matching-options")
