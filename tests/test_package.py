@@ -24,7 +24,7 @@ from bayesrep.errors import MAX_LISTED, BayesrepError, Violation, listing, sente
 ROOT = Path(bayesrep.__file__).parents[1]
 SOURCES = sorted((ROOT / "bayesrep").rglob("*.py"))
 
-KINDS = {"Violation", "problems.add", BayesrepError.__name__} | {
+KINDS = {"Violation", "problems.add", "refusal", BayesrepError.__name__} | {
     kind.__name__ for kind in BayesrepError.__subclasses__()
 }
 MAKERS = {"errors.py", "violations.py"}  # which make errors of whatever rule they are handed
