@@ -821,7 +821,7 @@ FLAGS = {
     "judgements": (
         "dataset image label right",
         "v a l ?",
-        lambda file: read_judgements([file])["right"][0],
+        lambda file: read_judgements([file])[0]["right"][0],
     ),
 }
 

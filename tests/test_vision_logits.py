@@ -446,8 +446,8 @@ def test_a_suite_on_the_command_line(capsys, tmp_path, place):
         text = capsys.readouterr().out
         assert main([*map(str, words), "--format", "csv"]) == 0
     assert text.count("already done") == 3
-    table = pl.read_csv(io.StringIO(capsys.readouterr().out))
-    assert table["dataset"].to_list() == ["val", "val, few", "v2"]
+    printed = pl.read_csv(io.StringIO(capsys.readouterr().out))
+    assert printed["dataset"].to_list() == ["val", "val, few", "v2"]
     assert_same(place / "single", tmp_path / "study", names=["test_vit"])
     files = sorted(file.name for file in (tmp_path / "results").iterdir())
     assert files == ["results-v2.csv", "results-val%2C%20few.csv", "results-val.csv"]
