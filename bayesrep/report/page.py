@@ -95,11 +95,13 @@ def page_of(
     def asset(name: str) -> str:
         return assets.joinpath(name).read_text(encoding="utf-8")
 
-    written = [*names, *(_json(name)[1:-1] for name in names)]
+    # Found once, not at every text: of thousands of names hardly one looks like a number.
+    written = (form for name in names for form in (name, _json(name)[1:-1]))
+    odd = [form for form in written if real_minus(form) != form]
 
     def write_minus(value: Any) -> Any:
         # Scripts, and what the template escapes itself, are of another type and stay as they are.
-        return real_minus(value, written) if type(value) is str else value
+        return real_minus(value, odd) if type(value) is str else value
 
     environment = Environment(
         autoescape=True,
