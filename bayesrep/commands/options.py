@@ -155,11 +155,9 @@ SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
         "metavar": "FILE",
         "help": "groups of classes: a table with the column class, or superclasses.npy",
     },
-    "--objects": {"type": Path, "metavar": "FILE", "help": "of `collect read --table objects`"},
-    "--counts": {
-        "type": Path,
-        "metavar": "FILE",
-        "help": "what they select: of `collect read --counts`",
+    **{
+        f"--{name}": {"type": Path, "metavar": "FILE", "help": text}
+        for name, text in PEOPLE_INPUTS.items()
     },
     "--further": {
         "action": "append",

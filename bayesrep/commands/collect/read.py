@@ -101,7 +101,8 @@ def _read_answers(arguments: Namespace) -> int:
     own_rows = pl.col("own") if arguments.own else pl.lit(value=True)
     # Quality rules look at all answers at once; without them answers are streamed.
     if arguments.rules:
-        cleaned = clean_answers(answers.table().filter(own_rows), arguments.rules)
+        table, seed = answers.table().filter(own_rows), arguments.seed or 0
+        cleaned = clean_answers(table, arguments.rules, seed=seed)
         text = f"{text}\n\n{cleaned_text(cleaned)}"
         facts |= {"dropped": cleaned.dropped.to_dicts(), "effect": cleaned.effect.to_dicts()}
         write_table(cleaned.kept, out)
