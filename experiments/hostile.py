@@ -2,18 +2,16 @@
 
     python -m experiments.hostile [--studies 100] [--images 2000] [--classifiers 10]
                                   [--rows NAME,NAME] [--work DIR] [--finished]
-                                  [--add | --posterior]
+                                  [--posterior]
 
 For each world and design of annotators, that many studies of known truth, fitted as a user would
 fit them: nothing tells a method in what world it is, but in the last row, whose fits are told the
 correlation of the answers. 95 % intervals of single classifiers and of the mean gap, by the joint
 model (Laplace, certified; where its certificate is refused the draws count all the same) and the
 bootstraps of the point estimates; and what `bayesrep.diagnose` says of each fit. Resumable:
-finished studies are kept in DIR, and `--finished` makes the page of those alone. `--add` makes the
-studies that follow those of the page and pools them with it, which needs no results of single
-studies: every printed number is a mean or a count over studies. `--posterior` makes the posterior's
-part of the page's studies anew and keeps its lines of the point estimates, which are of the same
-studies, and its other rows.
+finished studies are kept in DIR, and `--finished` makes the page of those alone. `--posterior`
+makes the posterior's part anew and keeps the page's lines of the point estimates, which are of the
+same studies, and its other rows.
 """
 
 import argparse
@@ -34,7 +32,6 @@ from bayesrep import Study
 from bayesrep.checks.diagnosis import TRUST_RANK, Diagnosis
 from bayesrep.checks.finding import Trust
 from bayesrep.errors import ConvergenceWarning, EstimateWarning
-from bayesrep.models.options import JointOptions
 from bayesrep.numerics.estimands import accuracy_line
 from bayesrep.report.methods import color_of
 from bayesrep.report.style import legend_below, panels
@@ -195,11 +192,6 @@ def _verdict(said: Diagnosis) -> dict[str, Any]:
     }
 
 
-def priors_now() -> list[float]:
-    """Mean and sd of the curves' level and of their slope, as by default."""
-    return [*JointOptions().level, *JointOptions().slope]
-
-
 def scores(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
     """By method: coverage with standard errors over its studies, width and bias."""
     table: dict[str, dict[str, float]] = {}
@@ -286,7 +278,6 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         trust = [verdict_of(r) for r in of_row]
         found[row] = {
             "world": asdict(world),
-            "priors": priors_now(),
             "studies": len(of_row),
             "scores": scores(of_row),
             "verdict": {said: trust.count(said) for said in TRUST_RANK},
@@ -294,21 +285,6 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             "converged": float(np.mean([r["converged"] for r in of_row])),
         }
     return {"rows": found}
-
-
-def pooled(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """What `numbers` would say of all studies together, of what it says of two disjoint sets.
-
-    Exact but for rounding: a standard error tells the squares about its mean.
-    """
-    rows: dict[str, Any] = {}
-    for row in ROWS:
-        parts = [found["rows"][row] for found in (one, other) if row in found["rows"]]
-        if len(parts) == 2:
-            rows[row] = _pooled_row(*parts)
-        elif parts:
-            rows[row] = parts[0]
-    return {"rows": rows}
 
 
 def with_points(found: Mapping[str, Any], page: Mapping[str, Any]) -> dict[str, Any]:
@@ -322,50 +298,6 @@ def with_points(found: Mapping[str, Any], page: Mapping[str, Any]) -> dict[str, 
         points = {name: old["scores"][name] for name in POINTS if name in old["scores"]}
         rows[row] = {**facts, "scores": facts["scores"] | points}
     return {"rows": rows}
-
-
-def _pooled_row(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of two sets of studies."""
-    sizes = one["studies"], other["studies"]
-    scored: dict[str, dict[str, float]] = {}
-    for name in LABELS:
-        parts = [part["scores"][name] for part in (one, other) if name in part["scores"]]
-        if parts:
-            scored[name] = _pooled_scores(*parts) if len(parts) == 2 else parts[0]
-    shares = {
-        check: _mean(sizes, (one["alarms"].get(check, 0), other["alarms"].get(check, 0)))
-        for check in {**one["alarms"], **other["alarms"]}
-    }
-    return {
-        "world": other["world"],
-        "priors": other["priors"],
-        "studies": sum(sizes),
-        "scores": scored,
-        "verdict": {said: one["verdict"][said] + other["verdict"][said] for said in TRUST_RANK},
-        "alarms": dict(sorted(shares.items(), key=lambda each: -each[1])),
-        "converged": _mean(
-            [part["scores"]["joint"]["studies"] for part in (one, other)],
-            [part["converged"] for part in (one, other)],
-        ),
-    }
-
-
-def _pooled_scores(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
-    """A method's scores over two sets of studies."""
-    n, m = one["studies"], other["studies"]
-    both: dict[str, float] = {"studies": n + m}
-    for name in ("coverage", "gap_coverage", "width", "bias"):
-        both[name] = _mean((n, m), (one[name], other[name]))
-        if (error := f"{name}_se") in one:
-            apart = n * m / (n + m) * (one[name] - other[name]) ** 2
-            squares = sum(k * (k - 1) * of[error] ** 2 for k, of in ((n, one), (m, other))) + apart
-            both[error] = float(np.sqrt(squares / (n + m - 1) / (n + m)))
-    return both
-
-
-def _mean(sizes: Sequence[float], means: Sequence[float]) -> float:
-    """The mean over two sets, of their means."""
-    return float(np.average(means, weights=sizes))
 
 
 def table(found: Mapping[str, Any]) -> str:
@@ -449,25 +381,7 @@ def remarks(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
         f"was refused too ('ok': given); bootstraps have {BOOTSTRAP} replicates. All in percent or "
         "points; 'covered' over classifiers, 'mean gap' over studies. "
         "Standard errors are over studies. 'yes', 'with care', 'no': what "
-        "`bayesrep.diagnose` says, but for the certificate. " + _priors(found)
-    ).strip()
-
-
-def _priors(found: Mapping[str, Any]) -> str:
-    """Under which default priors of the curves' level and slope rows were fitted, if not one."""
-    rows: dict[tuple[float, ...], list[str]] = {}
-    for row, facts in found["rows"].items():
-        rows.setdefault(tuple(facts["priors"]), []).append(row)
-    if len(rows) < 2:
-        return ""
-    parts = [
-        f"{level:g} ± {of_level:g} and {slope:g} ± {of_slope:g} in {', '.join(names)}"
-        for (level, of_level, slope, of_slope), names in rows.items()
-    ]
-    said = "; ".join(parts).replace("-1 ±", "−1 ±")
-    return (
-        f"Default priors of the curves' level and slope: {said}. Rows under today's were made anew "
-        "by `--posterior`."
+        "`bayesrep.diagnose` says, but for the certificate."
     )
 
 
@@ -480,27 +394,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", default=",".join(ROWS), help="worlds, separated by commas")
     parser.add_argument("--work", type=Path, default=Path("build/experiments"))
     parser.add_argument("--finished", action="store_true", help="fit nothing more")
-    only = parser.add_mutually_exclusive_group()
-    only.add_argument("--add", action="store_true", help="pool with the page's studies")
-    only.add_argument("--posterior", action="store_true", help="keep the page's other lines")
+    parser.add_argument("--posterior", action="store_true", help="keep the page's other lines")
     arguments = parser.parse_args(argv)
     chosen = arguments.rows.split(",")
     if unknown := sorted(set(chosen) - set(ROWS)):
         parser.error(f"no such world: {', '.join(unknown)}; there are {', '.join(ROWS)}")
     size = arguments.images, arguments.classifiers
     of_size = f"--images {size[0]} --classifiers {size[1]}"
-    page: Mapping[str, Any] = {"rows": {}}
-    if arguments.add or arguments.posterior:
-        page = read_numbers("hostile")
-        if not page["command"].endswith(of_size):
-            parser.error(f"the page has studies of another size: {page['command']}")
-    if arguments.add and any(row["priors"] != priors_now() for row in page["rows"].values()):
-        parser.error("the page has studies under other priors; make it with --posterior first")
-    # Of a row's methods the posterior may have been given fewer of its studies.
-    there = {
-        row: max(score["studies"] for score in facts["scores"].values())
-        for row, facts in page["rows"].items()
-    }
 
     def all_of(
         kind: str, make: Callable[[str, int, int], dict[str, Any]], wanted: Sequence[str]
@@ -508,23 +408,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         path = arguments.work / f"{kind}-{size[0]}-{size[1]}.jsonl"
         return resume(path, wanted, lambda key: make(key, *size), finished=arguments.finished)
 
+    command = f"python -m experiments.hostile --studies {arguments.studies} {of_size}"
+    keys = [f"{row}/{i}" for i in range(arguments.studies) for row in chosen]
     if arguments.posterior:
-        most = range(max(there.values()))
-        keys = [f"{row}/{i}" for i in most for row in chosen if i < there.get(row, 0)]
+        page = read_numbers("hostile")
+        if (command := page["command"]) and not command.endswith(of_size):
+            parser.error(f"the page has studies of another size: {command}")
         results = all_of("hostile-posterior", partial(one_study, points=False), keys)
         found = with_points(numbers(results), page)
     else:
-        keys = [
-            f"{row}/{i}"
-            for i in range(arguments.studies)
-            for row in chosen
-            if i >= there.get(row, 0)
-        ]
-        found = pooled(page, numbers(all_of("hostile", one_study, keys)))
+        found = numbers(all_of("hostile", one_study, keys))
     text = table(found)
     print(text)
-    asked = f"--studies {arguments.studies} {of_size}"
-    command = page["command"] if arguments.posterior else f"python -m experiments.hostile {asked}"
     save("hostile", command, found, text, draw(found), remarks(found, arguments))
     return 0
 

@@ -1,7 +1,5 @@
 """What the experiments on all classifiers together compute from their results."""
 
-import argparse
-
 import numpy as np
 import polars as pl
 import pytest
@@ -111,32 +109,11 @@ def test_the_battery_counts_what_is_held_and_what_is_said():
     assert hostile.draw({"rows": {"plain 10": found}}) is not None
 
 
-def test_the_battery_pools_two_sets_of_studies_exactly():
-    results = [_hostile(number % 2, "yes" if number % 3 else "no") for number in range(9)]
-    for number, each in enumerate(results):
-        each["key"] = f"{'spike' if number < 2 else 'plain 10'}/{number}"
-        each["truth"][0] += 0.01 * number
-        each["converged"] = number != 4
-    whole = hostile.numbers(results)
-    parts = hostile.numbers(results[:5]), hostile.numbers(results[5:])
-    again = hostile.pooled(*parts)
-    assert list(again["rows"]) == list(whole["rows"]) == ["plain 10", "spike"]
-    for row, facts in whole["rows"].items():
-        same = again["rows"][row]
-        for name, score in facts["scores"].items():
-            assert same["scores"][name] == pytest.approx(score, abs=1e-12)
-        for part in ("alarms", "converged", "verdict"):
-            assert same[part] == pytest.approx(facts[part])
-        assert (same["studies"], same["world"]) == (facts["studies"], facts["world"])
-
-
-def test_a_posterior_made_anew_keeps_the_pages_other_lines_and_names_the_priors():
+def test_a_posterior_made_anew_keeps_the_pages_other_lines():
     results = [_hostile(number, "yes") for number in range(2)]
     page = hostile.numbers(
         [*results, *({**each, "key": f"spike/{i}"} for i, each in enumerate(results))]
     )
-    for row in page["rows"].values():
-        row["priors"] = [-1.0, 1.5, 2.0, 1.5]
     for each in results:
         each["methods"] = {"joint": {**each["methods"]["joint"], "upper": [0.75, 0.7]}}
     found = hostile.with_points(hostile.numbers(results), page)["rows"]
@@ -144,10 +121,6 @@ def test_a_posterior_made_anew_keeps_the_pages_other_lines_and_names_the_priors(
     ours, before = found["plain 10"]["scores"], page["rows"]["plain 10"]["scores"]
     assert ours["joint"]["coverage"] == pytest.approx(0.5)
     assert {**ours, "joint": None} == {**before, "joint": None}
-    arguments = argparse.Namespace(images=50, classifiers=2)
-    said = hostile.remarks({"rows": found}, arguments)
-    assert "slope: −1 ± 2 and 3 ± 2.5 in plain 10; −1 ± 1.5 and 2 ± 1.5 in spike." in said
-    assert "priors" not in hostile.remarks(page, arguments)
 
 
 def _rated(images=400, workers=20):

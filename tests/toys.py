@@ -79,6 +79,7 @@ class Normal:
         return {"shared": jnp.asarray(flat[:2]), "units": jnp.asarray(flat[2:].reshape(UNITS, 2))}
 
 
+@functools.cache
 def expanding(density):
     def expand(at, data):
         return second_order(lambda q: density.potential(q, data), at, density.weight(data))
@@ -134,28 +135,34 @@ def following(data):
         numpyro.sample("seen", dist.Normal(own, 2.0), obs=data)
 
 
+@functools.cache
+def weighted(model, units):
+    """A density whose data are what was seen and the units' weight, so that programs serve all."""
+    return build_density(
+        lambda data: model(data[0]),
+        (jnp.zeros(units), jnp.ones(())),
+        select=lambda data, rows: (data[0][rows], data[1]),
+        weight=lambda data: data[1],
+    )
+
+
+@functools.cache
+def compiled(density, schedule, vectorized, held, *shapes):
+    """A sampler for arguments of these shapes."""
+    leaves, structure = shapes
+    sampler = build_sampler(density, schedule, vectorized=vectorized, n_fixed=held)
+    return compile_sampler(sampler, *jax.tree.unflatten(structure, leaves))
+
+
 class Toy:
     """A density with the coordinates of the normal at its mode, units counting `weight`."""
 
     def __init__(self, model, data, weight=1.0):
-        self.density = build_density(
-            model,
-            data,
-            select=lambda data, rows: data[rows],
-            weight=lambda data: jnp.asarray(weight),
-        )
-        self.data = data
-
-        @jax.jit
-        def expand(at, data):
-            return second_order(
-                lambda q: self.density.potential(q, data), at, self.density.weight(data)
-            )
-
-        self.mode = find_mode(expand, self.density.origin(), data)
+        self.density = weighted(model, len(data))
+        self.data = data, jnp.asarray(weight)
+        self.mode = find_mode(expanding(self.density), self.density.origin(), self.data)
         self.white = whitening(self.mode.expansion.hessian, self.mode.position)
         self.target = functools.cache(self._target)
-        self.compiled = {}
 
     def _target(self, *, moves):
         """What is sampled, in coordinates of its shape or in those of the mode."""
@@ -176,13 +183,9 @@ class Toy:
         if given is None:
             given = np.zeros((chains, schedule.warmup + schedule.draws + BLOCK, 0))
         keys, first = schedule.keys(jax.random.key(0)), given[:, :BLOCK]
-        program = (schedule, vectorized, held)
-        if program not in self.compiled:
-            sampler = build_sampler(self.density, schedule, vectorized=vectorized, n_fixed=held)
-            key = keys if vectorized else keys[0]
-            self.compiled[program] = compile_sampler(
-                sampler, key, target, first if vectorized else first[0]
-            )
-        ready = self.compiled[program]
+        some = (keys, target, first) if vectorized else (keys[0], target, first[0])
+        leaves, structure = jax.tree.flatten(some)
+        shapes = tuple(jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x)) for x in leaves)
+        ready = compiled(self.density, schedule, vectorized, held, shapes, structure)
         report = lambda *_: None  # noqa: E731
         return sample(ready, keys, target, given, schedule, report, workers=workers)

@@ -93,7 +93,6 @@ class MarginalDraw(NamedTuple):
 
     position: Position  # all parameters
     log_marginal: Float[Array, ""]  # log of the unbiased estimate of the marginal density at ξ
-    lp: Float[Array, ""]  # log density of all parameters, in the coordinates' scale
 
 
 def choose_subsample(values: Float[np.ndarray, "unit"]) -> Ints:
@@ -213,10 +212,9 @@ class Marginal:
             accepted = bound < new - ratio
             z = jnp.where(accepted[:, None], proposal, z)
             ratio = jnp.where(accepted, new, ratio)
-        lp = ratio.sum() - 0.5 * jnp.square(z).sum() - normals.log_volume.sum() - own
         position = setting.whitening({"shared": shared, "units": normals.place(z)})
         weight = self.density.weight(setting.data)
-        return MarginalDraw(position, weight * log_evidence.sum() - own, lp)
+        return MarginalDraw(position, weight * log_evidence.sum() - own)
 
 
 def _newton_step(

@@ -94,7 +94,7 @@ def laplace(run: Run) -> MethodDraws:
     else:
         # Unreliable weights would repeat a few draws many times over: draws at random, since draws
         # that are each there twice are taken for two runs.
-        usable = np.flatnonzero(np.isfinite(log_weight) & np.isfinite(draws.lp))
+        usable = np.flatnonzero(np.isfinite(log_weight))
         rows = random.choice(usable if len(usable) else len(log_weight), n_returned)
     run.bar.advance(1)
     position, log_weight = jax.tree.map(lambda leaf: leaf[rows][None], (draws.position, log_weight))

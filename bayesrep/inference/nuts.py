@@ -168,7 +168,7 @@ def build_kernel(
             model_args=(None, jnp.zeros(n_fixed)),
             rng_key=of_nuts,
         )
-        no_draw = MarginalDraw(density.origin(), jnp.asarray(-jnp.inf), jnp.zeros(()))
+        no_draw = MarginalDraw(density.origin(), jnp.asarray(-jnp.inf))
         return State(state, no_draw, of_draws)
 
     def evaluate(state: State, target: Target, fixed: Array) -> State:
@@ -217,7 +217,7 @@ def build_kernel(
         """Make one draw; it leaves the posterior invariant once the warm-up is over."""
         if n_fixed:
             # The last draw has other fixed values: accept the first proposal.
-            no_draw = state.draw._replace(log_marginal=jnp.full_like(state.draw.lp, -jnp.inf))
+            no_draw = state.draw._replace(log_marginal=jnp.full_like(state.draw.log_marginal, -jnp.inf))
             state = evaluate(state._replace(draw=no_draw), target, fixed)
             state, _ = propose(state, target, fixed)
         state, statistics = propose(state, target, fixed)

@@ -87,7 +87,7 @@ class JointOptions:
     terms: int | None = None
     monotone: bool = False
     dependence: float | None = None
-    dependence_prior: float = 0.07
+    dependence_prior: float = 0.15
     leniency: float | None = None
     leniency_prior: float | None = None
     first_location: Prior = (0.7, 0.5)
