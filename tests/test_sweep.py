@@ -270,7 +270,7 @@ def test_the_command_is_refused_in_one_line(grid, tmp_path):
     for words in ([], [path], [path, "--table", tmp_path], ["--table", "x", "--figure", "x"]):
         check(refusal(["sweep", *words]), "sweep-takes-grid-or-folder")
     check(refusal(["sweep", path, "--out", "x", "--seed", "1"]), "sweep-seeds-in-grid")
-    check(refusal(["sweep", path, "--out", "x", "--jobs", 0]), "sweep-jobs-below-one", {"jobs": 0})
+    check(refusal(["sweep", path, "--out", "x", "--jobs", 0]), "jobs-below-one", {"jobs": 0})
     check(refusal(["sweep", tmp_path / "x", "--out", "x"]), "input-file-unreadable")
     check(refusal(["sweep", "--table", tmp_path]), "sweep-folder-missing")
     check(refusal(["sweep", path, "--out", tmp_path]), "out-not-earlier-run")  # it holds the grid
@@ -624,7 +624,7 @@ def test_a_run_too_large_for_the_memory_is_a_row(grid, tmp_path, capsys, monkeyp
 def test_errors_and_coverage_by_hand(grid, tmp_path, capsys, monkeypatch):
     path, out = grid("method = ['raw', 'jackknife']\nannotators = ['all', 5]"), tmp_path / "out"
     drawn = []  # methods by axes: those without intervals have no place where coverage is shown
-    monkeypatch.setattr(figures, "_draw_coverage", lambda *drew: drawn.append(drew[3]["label"]))
+    monkeypatch.setattr(figures, "_draw_points", lambda *drew: drawn.append((drew[0], drew[-1])))
     status, said, _ = swept(capsys, path, "--out", out, "--json")
     assert status == 0
     facts = json.loads(said)
@@ -653,7 +653,7 @@ def test_errors_and_coverage_by_hand(grid, tmp_path, capsys, monkeypatch):
     assert printed.splitlines()[0].split()[:3] == ["method", "annotators", "runs"]
     assert json.loads(swept(capsys, "--table", out, "--json")[1])["rows"] == facts["rows"]
     assert swept(capsys, "--figure", out)[0] == 0
-    assert drawn == ["jackknife"]
+    assert [look["label"] for name, look in drawn if name == "single_held"] == ["jackknife"]
     assert (out / "figure.png").stat().st_size > 10_000
     check(refusal(["sweep", "--figure", out]), "output-path-exists")
     svg = tmp_path / "figure.svg"
