@@ -284,18 +284,6 @@ def test_a_full_disk_is_no_mistake(monkeypatch, capsys):
     assert capsys.readouterr().err == "bayesrep: t.csv: No space left on device\n"
 
 
-def test_a_finding_is_one(monkeypatch):
-    verdict = "The fit has not converged: R-hat 1.2."
-
-    def unconverged(_):
-        raise bayesrep.ConvergenceError("not-converged", verdict=verdict)
-
-    monkeypatch.setattr("bayesrep.read_study", unconverged)
-    found = refusal(["summarize", "study", "posterior.nc"])
-    check(found, "not-converged", {"verdict": verdict})
-    assert str(found) == verdict
-
-
 def said(capsys, *words):
     status = cli.main([str(word) for word in words])
     return status, capsys.readouterr().err.splitlines()
