@@ -230,7 +230,8 @@ class _Parser(argparse.ArgumentParser):
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does, options between positionals too; refuse unknown words."""
         self._refuse_unknown(args)
-        parsed, rest = self.parse_known_intermixed_args(args, namespace)
+        parse = self.parse_known_args if "--" in args else self.parse_known_intermixed_args
+        parsed, rest = parse(args, namespace)
         if rest:
             self.error(f"one argument too many: {plain_text(' '.join(rest))}")
         return parsed

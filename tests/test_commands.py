@@ -206,6 +206,7 @@ def test_an_option_may_stand_between_positionals(capsys):
     parsed = cli._parse(words)
     assert (parsed.own, str(parsed.out)) == (True, "b.csv")
     assert [str(each) for each in parsed.files] == ["a.csv", "c.csv"]
+    assert [str(each) for each in cli._parse(["check", "--", "-x"]).paths] == ["-x"]
     assert said(capsys, "summarize", "s", "--top", "3", "p", "q")[0] == 2
 
 

@@ -91,11 +91,8 @@ def write_csv(table: Any, path: Path) -> None:
 
 def write_table(table: Any, path: Path) -> None:
     """Write a table as CSV or Parquet, which its name says, whole or not at all."""
-    if path.suffix.lower() == ".csv":
-        write_csv(table, path)
-    else:
-        with replaced_file(path) as partial:
-            table.write_parquet(partial)
+    with replaced_file(path) as partial:
+        (table.write_csv if path.suffix.lower() == ".csv" else table.write_parquet)(partial)
 
 
 def write_batches(parts: Iterable[Any], path: Path) -> None:
