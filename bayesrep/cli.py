@@ -227,7 +227,7 @@ def run_process() -> NoReturn:
 class _Parser(argparse.ArgumentParser):
     """A parser that answers in one line, and tells an option that there is not before all else."""
 
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
         """Parse as argparse does, options between positionals too; refuse unknown words."""
         self._refuse_unknown(args)
         parse = self.parse_known_args if "--" in args else self.parse_known_intermixed_args
