@@ -120,125 +120,77 @@ COMMANDS: Mapping[str, str] = {
 }
 """Descriptions of commands by whole name; the module in `commands` has the same name."""
 
-MOVED_COMMANDS: Mapping[str, str] = {
-    **{name: f"summarize --table {name}" for name in ("ranks", "pairs", "images")},
-    "plan": "collect plan",
-    "match-images": "collect match",
-    **{name: f"answers {name}" for name in ("count", "crowd", "remeasure")},
-    **{name: "papers compare" for name in ("match", "multilabel", "compare")},
-    "passk": "papers passk",
-    "doctor": "check",
-    "loo": "diagnose --against",
-    "mixtures": "estimate --table components",
-    "annotators": "estimate --table annotators",
-}
-"""Present names of commands, by the first word that was typed before."""
-GONE_NAMES: Mapping[str, str] = {
-    **{
-        name: "run python -m experiments.papers in a checkout (docs/report.md)"
-        for name in ("paper", "lab", "papers report", "papers lab")
-    },
+TABLE_COMMANDS = (
+    *("answers crowd", "answers remeasure", "collect match", "diagnose", "estimate"),
+    *("papers compare", "papers passk", "predict", "summarize"),
+)
+"""Commands that print a table, as CSV where it is asked for."""
+
+_WAYS = {
+    "ranks pairs images": "it is now: bayesrep summarize --table {}",
+    "plan": "it is now: bayesrep collect plan",
+    "match-images": "it is now: bayesrep collect match",
+    "count crowd remeasure": "it is now: bayesrep answers {}",
+    "match multilabel compare": "it is now: bayesrep papers compare",
+    "passk": "it is now: bayesrep papers passk",
+    "doctor": "it is now: bayesrep check",
+    "loo; models: loo": "it is now: bayesrep diagnose FIT --against OTHER",
+    "mixtures; models: mixtures": "it is now: bayesrep estimate STUDY --table components",
+    "annotators; papers: annotators": "it is now: bayesrep estimate STUDY --table annotators",
+    "rematch; papers: rematch": "it is now: bayesrep collect match STUDY --check",
+    "clean; answers: clean": "it is now: bayesrep answers count TABLE --rules NAME,NAME",
+    "dependence; answers: dependence": "it is now: bayesrep answers crowd TABLE --context grid",
+    "collect: candidates contains classify review": "it is now: bayesrep collect tasks --kind {}",
+    "collect: labels objects": "it is now: bayesrep collect read TABLE --table {}",
+    "papers: match": "it is now: bayesrep papers compare STUDY --table matched",
+    "papers: multilabel": "it is now: bayesrep papers compare STUDY --table multilabel",
+    "paper lab; papers: report lab": "run python -m experiments.papers in a checkout "
+    "(docs/report.md)",
+    "bench": "run python -m benchmarks.device in a checkout (docs/how-to/mcmc-experiments.md)",
+    "completion": "print it: bayesrep --print-completion SHELL",
+    "collect: pilot": "answer some tasks on the offline page (docs/how-to/collect.md)",
+    "import: sql": "let the database count, and import its table (docs/how-to/own-data.md)",
+    "answers import: doccano argilla prodigy": "save the export as a table "
+    "(docs/how-to/own-data.md)",
     "--no-progress": "it is now --quiet",
     "--all": "it is now --top all",
-    "models loo": "it is now: bayesrep diagnose FIT --against OTHER",
-    "models mixtures": "it is now: bayesrep estimate STUDY --table components",
-    "papers annotators": "it is now: bayesrep estimate STUDY --table annotators",
     "--csv": "print the table: --format csv > FILE",
-    **{
-        f"{command} --{name}": f"it is now --input {name}=PATH"
-        for command, names in (
-            ("figure", ("objects", "counts")),
-            ("report", ("objects", "counts", "images")),
-        )
-        for name in names
-    },
-    **{
-        f"{name} --candidates": "it is now --further candidates=NAME"
-        for name in ("run", "check", "import tables")
-    },
-    "run --bootstrap": "use bayesrep estimate --bootstrap on the study that it makes",
-    **{f"fit --{name}": f"it is now --set {name}=..." for name in ("draws", "warmup", "feedback")},
-    "fit --no-classes": "it is now --set classes=false",
-    **{
-        f"simulate --{name}": f"in Python: bayesrep.simulate_study({name}=...)"
-        for name in ("process", "dependence")
-    },
-    "figure --bootstrap": "in Python, plots take bootstrap=N (docs/report.md)",
-    "completion": "print it: bayesrep --print-completion SHELL",
-    "bench": "run python -m benchmarks.device in a checkout (docs/how-to/mcmc-experiments.md)",
-    **{
-        f"import evals --{name}": f"give --rename COLUMN={name}"
-        for name in ("item", "model", "score", "dataset")
-    },
-    **{
-        f"import evals --{name}": f"give --where {name}=NAME"
-        for name in ("metric", "filter", "scorer")
-    },
-    "import evals --counts": "import the table to the same --out (bayesrep import tables)",
-    "import cifar10.1 --version": "it is v6; of v4 is bayesrep.sources.cifar10_1.read in Python",
-    "import sql": "let the database count, and import its table (docs/how-to/own-data.md)",
-    **{
-        f"predict {name}": "use predict_from_logits in Python (docs/predict.md)"
-        for name in ("--calibrate-on", "--ensembles")
-    },
-    "papers match": "run bayesrep papers compare STUDY --table matched (docs/protocols.md)",
-    "papers multilabel": "run bayesrep papers compare STUDY --table multilabel (docs/protocols.md)",
-    **{
-        f"papers compare --{name}": "name both data sets with --datasets"
-        for name in ("reference", "replication")
-    },
-    "papers compare --published": "it is --table published",
-    "papers compare --fast": "--table subsets has them where --humans has a column seconds",
-    "predict --catalog": "a catalog's name stands among --classifiers (docs/predict.md)",
-    "predict --list": "docs/predict.md has the catalogs, read_catalog in Python what is in them",
-    **{
-        f"predict --{name}": f"give {name.replace('-', '_')} in Python (docs/predict.md)"
-        for name in ("batch-size", "cache", "compile", "workers")
-    },
-    "predict --dataset": "name the data set with its images (--images NAME=PATH)",
-    "collect pilot": "answer some tasks on the offline page (docs/how-to/collect.md)",
-    **{
-        f"collect {name}": f"it is now: bayesrep collect {way} {name}"
-        for way, names in (
-            ("tasks --kind", ("candidates", "contains", "classify", "review")),
-            ("read TABLE --table", ("labels", "objects")),
-        )
-        for name in names
-    },
-    **{
-        f"{group}{name}": f"it is now: bayesrep {way}"
-        for name, of, way in (
-            ("rematch", "papers ", "collect match STUDY --check"),
-            ("clean", "answers ", "answers count TABLE --rules NAME,NAME"),
-            ("dependence", "answers ", "answers crowd TABLE --context grid"),
-        )
-        for group in ("", of)
-    },
-    **{
-        f"{command} --{name}": way.format(name)
-        for command, names, way in (
-            ("collect read", "least", "it is now: --rules time=SECONDS"),
-            ("collect read", "pay keep-workers", "do so in Python (docs/how-to/collect.md)"),
-            (
-                "collect match",
-                "least most components replicates",
-                "give it in Python (docs/how-to/collect.md)",
-            ),
-            (
-                "collect plan",
-                "crowds leniency answers studies jobs ray",
-                "give it in Python (docs/how-to/collect.md)",
-            ),
-            ("answers import", "image worker answer label", "it is now: --rename COLUMN={}"),
-        )
-        for name in names.split()
-    },
-    **{
-        f"answers import {name}": "save the export as a table (docs/how-to/own-data.md)"
-        for name in ("doccano", "argilla", "prodigy")
-    },
+    "figure: --objects --counts; report: --objects --counts --images; "
+    "papers compare: --humans --labels --objects --counts --classes --subsets "
+    "--posterior": "it is now --input {}=PATH",
+    "run: --candidates; check: --candidates; "
+    "import tables: --candidates": "it is now --further candidates=NAME",
+    "run: --bootstrap": "use bayesrep estimate --bootstrap on the study that it makes",
+    "fit: --draws --warmup --feedback": "it is now --set {}=...",
+    "fit: --no-classes": "it is now --set classes=false",
+    "simulate: --process --dependence": "in Python: bayesrep.simulate_study({}=...)",
+    "figure: --bootstrap": "in Python, plots take bootstrap=N (docs/report.md)",
+    "import evals: --item --model --score --dataset": "give --rename COLUMN={}",
+    "import evals: --metric --filter --scorer": "give --where {}=NAME",
+    "import evals: --counts": "import the table to the same --out (bayesrep import tables)",
+    "import cifar10.1: --version": "it is v6; of v4 is bayesrep.sources.cifar10_1.read in Python",
+    "predict: --calibrate-on --ensembles": "use predict_from_logits in Python (docs/predict.md)",
+    "predict: --catalog": "a catalog's name stands among --classifiers (docs/predict.md)",
+    "predict: --list": "docs/predict.md has the catalogs, read_catalog in Python what is in them",
+    "predict: --batch-size --cache --compile --workers": "give {} in Python (docs/predict.md)",
+    "predict: --dataset": "name the data set with its images (--images NAME=PATH)",
+    "papers compare: --reference --replication": "name both data sets with --datasets",
+    "papers compare: --published": "it is --table published",
+    "papers compare: --fast": "--table subsets has them where --input humans=FILE has seconds",
+    "collect read: --least": "it is now: --rules time=SECONDS",
+    "collect read: --pay --keep-workers": "do so in Python (docs/how-to/collect.md)",
+    "collect match: --least --most --components --replicates; "
+    "collect plan: --crowds --leniency --answers --studies --jobs "
+    "--ray": "give it in Python (docs/how-to/collect.md)",
+    "answers import: --image --worker --answer --label": "it is now: --rename COLUMN={}",
 }
-"""Sources, steps and options that are gone, as they were typed, with the way now."""
+GONE_NAMES: Mapping[str, str] = {
+    f"{command} {name}".strip(): way.format(name.lstrip("-").replace("-", "_"))
+    for typed, way in _WAYS.items()
+    for command, _, names in (each.rpartition(":") for each in typed.split(";"))
+    for name in names.split()
+}
+"""Commands, sources and options that are gone, as they were typed, with the way now."""
 SHELL_NAMES = ("bash", "zsh", "fish")
 NOTHING_KEPT_TEXT = "nothing was written"
 
@@ -275,16 +227,14 @@ def run_process() -> NoReturn:
 class _Parser(argparse.ArgumentParser):
     """A parser that answers in one line, and tells an option that there is not before all else."""
 
-    def parse_known_args(  # type: ignore[override]
-        self, args: Sequence[str] | None = None, namespace: Any = None
-    ) -> tuple[Any, list[str]]:
-        """Parse as argparse does, but report unknown words in our own words."""
-        words = list(sys.argv[1:] if args is None else args)
-        self._refuse_unknown(words)
-        parsed, rest = super().parse_known_args(words, namespace)
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """Parse as argparse does, options between positionals too; refuse unknown words."""
+        self._refuse_unknown(args)
+        parse = self.parse_known_args if "--" in args else self.parse_known_intermixed_args
+        parsed, rest = parse(args, namespace)
         if rest:
             self.error(f"one argument too many: {plain_text(' '.join(rest))}")
-        return parsed, rest
+        return parsed
 
     def error(self, message: str) -> NoReturn:
         """Refuse wrong words in one line, where argparse prints the whole usage before it."""
@@ -340,8 +290,6 @@ def _refuse_name(words: Sequence[str]) -> str:
         lacking, names, listing = f"step {word!r} of {name}", GROUPS[name].steps, f"bayesrep {name}"
     else:
         lacking, names, listing = f"command {word!r}", [*COMMANDS, *GROUPS], "bayesrep"
-        if word in MOVED_COMMANDS:
-            return f"there is no {lacking}; it is now: bayesrep {MOVED_COMMANDS[word]}"
     return f"there is no {lacking}{did_you_mean(word, names) or f'; {listing} --help lists them'}"
 
 
@@ -401,7 +349,7 @@ class _PrintCompletion(argparse.Action):
             group, _, step = name.rpartition(" ")
             listing = of_group[group] if group else words
             each = listing.add_parser(step, help=text, conflict_handler="resolve")
-            _add_arguments(each, import_command(name))
+            _add_arguments(each, name)
             for action in each._actions:
                 if action.type is Path:
                     action.complete = shtab.FILE  # type: ignore[attr-defined]
@@ -421,14 +369,14 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
         formatter_class=HelpFormatter,
         conflict_handler="resolve",  # a command may have a help of its own
     )
-    _add_arguments(parser, module)
+    _add_arguments(parser, name)
     parser.set_defaults(module=module, command=name)
     return parser
 
 
-def _add_arguments(parser: argparse.ArgumentParser, module: Any) -> None:
-    module.add(parser)
-    add_global_options(parser, has_table=hasattr(module, "emit_table"))
+def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    import_command(name).add(parser)
+    add_global_options(parser, has_table=name in TABLE_COMMANDS)
 
 
 def _list_commands(headings: Mapping[str, Mapping[str, str]]) -> str:
@@ -464,16 +412,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _describe_interrupt(arguments: argparse.Namespace) -> str:
-    """Describe what an interrupt leaves, once the file being written is removed."""
+    """What an interrupt leaves, once the file being written is removed: files, or kept work."""
     remove_partials()
-    return f"interrupted; {_describe_kept(arguments)}"
-
-
-def _describe_kept(arguments: argparse.Namespace) -> str:
-    """Describe what an interrupt leaves: files already written, or work that can be resumed.
-
-    What is written besides, as into a cache, is nobody's concern.
-    """
+    # What is written besides, as into a cache, is nobody's concern.
     paths = [each.absolute() for each in vars(arguments).values() if isinstance(each, Path)]
     placed = [
         p for p in PLACED_FILES.get() or () if any(p.absolute().is_relative_to(g) for g in paths)
@@ -483,8 +424,8 @@ def _describe_kept(arguments: argparse.Namespace) -> str:
     )
     text = describe(arguments) if describe else NOTHING_KEPT_TEXT
     if text == NOTHING_KEPT_TEXT and placed:
-        return f"{', '.join(map(str, placed))} had been written"
-    return text
+        text = f"{', '.join(map(str, placed))} had been written"
+    return f"interrupted; {text}"
 
 
 def _report_refusal(error: Exception) -> int:

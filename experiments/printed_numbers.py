@@ -227,7 +227,9 @@ def of_shankar(data: Path) -> Iterator[Found]:
 
 
 def _changes(table: pl.DataFrame) -> Iterator[Found]:
-    command = "bayesrep papers compare study --table subsets --humans FILE --labels FILE"
+    command = (
+        "bayesrep papers compare study --table subsets --input humans=FILE --input labels=FILE"
+    )
     printed = {
         "dogs-humans": ("without dogs", 1.9, 1.8),
         "dogs-best": ("without dogs", 0.6, 1.1),
@@ -249,7 +251,7 @@ def _changes(table: pl.DataFrame) -> Iterator[Found]:
 
 
 def _arithmetic() -> Iterator[Found]:
-    pairs = "bayesrep papers compare STUDY --table pairs --humans FILE --labels FILE"
+    pairs = "bayesrep papers compare STUDY --table pairs --input humans=FILE --input labels=FILE"
     for key, lead, printed in (("mcnemar", 18, 0.037), ("mcnemar-v2", 43, 0.0002)):
         fitting = [
             n
@@ -264,7 +266,7 @@ def _arithmetic() -> Iterator[Found]:
     why = (
         "of 1,000 images each; 756 and 714 are 77 and 73 % of 982 and 978, which the text names not"
     )
-    fast = "bayesrep papers compare STUDY --table subsets --humans FILE"
+    fast = "bayesrep papers compare STUDY --table subsets --input humans=FILE"
     yield Found("fast", f"{75.6} and {71.4}", DIFFERS, fast, why)
     total = 1320 + 531 + 239
     why = "90 more than there were; some were both, or are counted twice"
@@ -272,7 +274,7 @@ def _arithmetic() -> Iterator[Found]:
     yield Found("reviewed", f"{total:,}", DIFFERS, review, why)
     total = 19 + 8
     why = "the sum of the text's parts; the images themselves are no files at hand"
-    missed = "bayesrep papers compare STUDY --table missed --humans FILE --labels FILE"
+    missed = "bayesrep papers compare STUDY --table missed --input humans=FILE --input labels=FILE"
     yield Found("missed-classifiers", f"{total}", _is(total == 27), missed, why)
     why = "people's answers are no files at hand"
     yield Found("missed-people", "–", NOT, missed, why)
@@ -283,7 +285,7 @@ def _by_label_sets(data: Path, predictions: object) -> Iterator[Found]:
 
     assert isinstance(predictions, Predictions)
     sets = read_label_sets([data / "reassessed-imagenet" / "real.json"], predictions)
-    command = "bayesrep papers compare study --table multilabel --labels real.json"
+    command = "bayesrep papers compare study --table multilabel --input labels=real.json"
     other = "other label sets (Beyer et al., 2020), 45 other classifiers; their own are not at hand"
     keys = np.arange(len(predictions.images)) * len(predictions.classes) + predictions.first
     distinct = len(np.unique(keys))
@@ -324,7 +326,7 @@ def of_tsipras(data: Path) -> Iterator[Found]:
     said = pl.DataFrame(compare_predictions_with_people(predictions, people))
     mean = dict(said.group_by("statistic").agg(pl.col("share").mean()).rows())
     half = "3,380 of 6,761 images: half would be {:,}"
-    command = f"{first}; bayesrep papers compare study --table people --objects objects.csv"
+    command = f"{first}; bayesrep papers compare study --table people --input objects=objects.csv"
     several = sees["with several objects, the main one is another"]
     for key, number, whole in (
         ("several-objects", several["of"], 2156),
@@ -339,7 +341,7 @@ def of_tsipras(data: Path) -> Iterator[Found]:
         yield Found(key, f"{number:,}", word, command, half.format(round(whole / 2)))
     total = several["of"] / sees["1 object"]["of"]
     with_clear = "and as large a part of the 2,923 images that were clear, which show one object"
-    of_judged = f"{first}; bayesrep papers compare study --table judged --objects objects.csv"
+    of_judged = f"{first}; bayesrep papers compare study --table judged --input objects=objects.csv"
     yield Found("fifth", percent(total), _is(total > 0.2), command, with_clear)
     one, many = (f"{part}: right by the own label" for part in ("one object", "several objects"))
     drop = mean[one] - mean[many]
@@ -374,7 +376,8 @@ def of_tsipras(data: Path) -> Iterator[Found]:
     text = ", ".join(map(str, sorted(sizes, reverse=True)))
     fits = sizes == sorted(SUPERCLASSES)
     command = (
-        "bayesrep papers compare study --table multilabel --labels FILE --classes superclasses.npy"
+        "bayesrep papers compare study --table multilabel --input labels=FILE "
+        "--input classes=superclasses.npy"
     )
     yield Found("superclasses", f"{text} ({sum(sizes):,} in all)", _is(fits), command)
     wanted = {"alexnet": 56.52, "vgg13": 69.43, "vgg16": 71.59, "resnet50": 76.13}

@@ -724,6 +724,7 @@ def test_what_was_chosen_is_measured_again_beside_all_of_the_reference(pictures,
 
 UNREAD = ("file-unreadable", {"path": "nowhere.csv"})
 NO_FILES = "answer-files-with-answers-alone"
+CLASSIFY = "tasks x --kind classify"
 
 
 @pytest.mark.parametrize(
@@ -731,11 +732,7 @@ NO_FILES = "answer-files-with-answers-alone"
     [
         ("tasks --out new", "nothing-to-ask-about", {"kind": "contains"}),
         ("tasks --kind review --out new.csv", "nothing-to-ask-about", {"kind": "review"}),
-        (
-            "tasks x --kind classify --set size=3 --out new",
-            "unknown-task-setting",
-            {"name": "size"},
-        ),
+        (f"{CLASSIFY} --set size=3 --out new", "unknown-task-setting", {"name": "size"}),
         ("tasks x --set size=few --out new", "task-setting-not-whole-number", {"value": "few"}),
         ("tasks x --reviewers y --out new", "option-of-another-table", {"table": "review"}),
         ("tasks --images v=no --out new", "class-folders-root-missing", {"folder": "no"}),

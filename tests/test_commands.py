@@ -19,7 +19,7 @@ from refusals import check, refusal
 import bayesrep
 from bayesrep import choices, cli, commands, protocols
 from bayesrep.choices import AccuracyInterval, Kept, Key, PassTarget, Precision, Prior, Role
-from bayesrep.cli import COMMANDS, GROUPS, MOVED_COMMANDS
+from bayesrep.cli import COMMANDS, GROUPS, TABLE_COMMANDS
 from bayesrep.commands import import_command
 from bayesrep.errors import reason
 from bayesrep.estimators.annotators import extrapolate
@@ -155,16 +155,16 @@ def test_few_commands_and_groups():
     assert set(GROUPS).isdisjoint(COMMANDS)
 
 
-def test_an_old_name_is_answered_by_the_new_one(capsys):
-    assert set(MOVED_COMMANDS).isdisjoint({*COMMANDS, *GROUPS})
-    assert {new.partition(" --")[0] for new in MOVED_COMMANDS.values()} <= set(COMMANDS)
-    for old, new in MOVED_COMMANDS.items():
-        status, (line,) = said(capsys, old, "x", "--out", "y")
-        assert (status, line.endswith(f"bayesrep {new}")) == (2, True)
+def test_tables_are_told_by_their_commands():
+    printing = {name for name in COMMANDS if hasattr(import_command(name), "emit_table")}
+    assert printing == set(TABLE_COMMANDS)
 
 
 def test_a_name_that_is_gone_is_answered_by_the_way_now(capsys):
+    assert cli.GONE_NAMES.keys().isdisjoint({*COMMANDS, *GROUPS})
     for gone, way in cli.GONE_NAMES.items():
+        if now := way.partition("it is now: bayesrep ")[2]:
+            assert cli._find_name(now.split()) in COMMANDS
         status, (line,) = said(capsys, *gone.split(), "x")
         assert (status, line) == (2, f"bayesrep: there is no {gone} any more; {way}")
         for page in re.findall(r"docs/\S+\.md", way):
@@ -199,6 +199,15 @@ def test_every_command_takes_its_example():
     for name in COMMANDS:
         words = shlex.split(import_command(name).EXAMPLE.split(">")[0])
         assert cli._parse([*name.split(), *words]).command == name
+
+
+def test_an_option_may_stand_between_positionals(capsys):
+    words = ["collect", "read", "tasks", "--own", "a.csv", "--out", "b.csv", "c.csv"]
+    parsed = cli._parse(words)
+    assert (parsed.own, str(parsed.out)) == (True, "b.csv")
+    assert [str(each) for each in parsed.files] == ["a.csv", "c.csv"]
+    assert [str(each) for each in cli._parse(["check", "--", "-x"]).paths] == ["-x"]
+    assert said(capsys, "summarize", "s", "--top", "3", "p", "q")[0] == 2
 
 
 def test_every_source_has_a_help_of_its_own(capsys):
@@ -274,18 +283,6 @@ def test_a_full_disk_is_no_mistake(monkeypatch, capsys):
     monkeypatch.setattr("bayesrep.read_study", full)
     assert cli.main(["check", "study"]) == 1
     assert capsys.readouterr().err == "bayesrep: t.csv: No space left on device\n"
-
-
-def test_a_finding_is_one(monkeypatch):
-    verdict = "The fit has not converged: R-hat 1.2."
-
-    def unconverged(_):
-        raise bayesrep.ConvergenceError("not-converged", verdict=verdict)
-
-    monkeypatch.setattr("bayesrep.read_study", unconverged)
-    found = refusal(["summarize", "study", "posterior.nc"])
-    check(found, "not-converged", {"verdict": verdict})
-    assert str(found) == verdict
 
 
 def said(capsys, *words):

@@ -170,8 +170,9 @@ def test_the_command_prints_what_the_function_finds(capsys, family, folder):
 
 
 def test_options_of_robustness_are_for_its_tables(folder):
-    for option in ("baseline", "posterior"):
-        words = ["papers", "compare", folder, "--table", "lines", f"--{option}", "a"]
+    for option, value in (("baseline", "a"), ("input posterior", "posterior=a")):
+        given = f"--{option.split()[0]}"
+        words = ["papers", "compare", folder, "--table", "lines", given, value]
         facts = {"option": option, "table": "robustness or baseline"}
         check(refusal(words), "option-of-another-table", facts)
 
@@ -182,7 +183,7 @@ def test_adjusted_accuracies_take_the_place_of_those_measured(capsys, tmp_path):
     words = (tmp_path / "s", "--table", "robustness", "--json")
     _, text, _ = run(capsys, *words)
     measured = json.loads(text)["rows"]
-    status, text, error = run(capsys, *words, "--posterior", file)
+    status, text, error = run(capsys, *words, "--input", f"posterior={file}")
     assert (status, error) == (0, "")
     adjusted = json.loads(text)["rows"]
     assert not any(row["adjusted"] for row in measured)
@@ -194,7 +195,7 @@ def test_adjusted_accuracies_take_the_place_of_those_measured(capsys, tmp_path):
         assert row["lower"] < row["robustness"] < row["upper"]
         assert row["reference_accuracy"] == other["reference_accuracy"]
     name = study.replication.name
-    words = ["papers", "compare", *words, "--posterior", file, "--datasets", name]
+    words = ["papers", "compare", *words, "--input", f"posterior={file}", "--datasets", name]
     check(refusal(words), "posterior-of-another-reference", {"reference": study.reference.name})
 
 

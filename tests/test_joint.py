@@ -29,6 +29,8 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 OPTIONS = JointOptions(degree=8, terms=7)
 ROLES = ("reference", "replication")
+MIDDLE = zoo.cut(zoo.study("tiny"), images=400)
+SMALL = zoo.cut(zoo.study("tiny"), images=300, classifiers=2)
 
 
 def _case(name="tiny", classifiers=3, images=400, options=OPTIONS):
@@ -221,8 +223,7 @@ def test_second_order_is_the_value_the_gradient_and_the_hessian():
 
 
 def test_whitening_standardises_at_the_mode_and_newton_solves():
-    study = zoo.cut(zoo.study("tiny"), images=400)
-    _, data, tools = _posed(study, degree=OPTIONS.degree, terms=OPTIONS.terms)
+    _, data, tools = _posed(MIDDLE, degree=OPTIONS.degree, terms=OPTIONS.terms)
     density = tools.density
     start = placed(density, _sites(data, OPTIONS))
     away, unravel = jax.flatten_util.ravel_pytree(start)
@@ -273,8 +274,7 @@ def test_the_search_for_the_mode_ends_at_the_better_of_two():
 
 
 def test_the_mode_given_held_parameters_is_that_of_the_others():
-    study = zoo.cut(zoo.study("tiny"), images=400)
-    _, data, tools = _posed(study, degree=OPTIONS.degree, terms=OPTIONS.terms)
+    _, data, tools = _posed(MIDDLE, degree=OPTIONS.degree, terms=OPTIONS.terms)
     start = placed(tools.density, _sites(data, OPTIONS))
     mode = find_mode(tools.expand, start, data, n_fixed=4)
     np.testing.assert_array_equal(mode.position["shared"][:4], start["shared"][:4])
@@ -373,8 +373,7 @@ def _density(values, which):
 @pytest.mark.parametrize(("curve", "monotone"), [("spline", True), ("gp", False)])
 def test_curves_on_quadrature_nodes_are_integrated(curve, monotone):
     """Cell and adjusted accuracies against adaptive quadrature of the interpolated curve."""
-    study = zoo.cut(zoo.study("tiny"), images=300, classifiers=2)
-    problem, data, tools = _posed(study, curve=curve, monotone=monotone)
+    problem, data, tools = _posed(SMALL, curve=curve, monotone=monotone)
     sites, _, values = _at_sites(problem, data, tools)
     family = problem.options.family()
     own, population = map(jnp.asarray, (sites["classifier_curve"], sites["population_curve"]))
@@ -445,8 +444,7 @@ def test_spline_bends_have_a_random_walk_of_second_order():
 
 
 def test_separate_components_have_no_deviations():
-    study = zoo.cut(zoo.study("tiny"), images=300, classifiers=2)
-    problem, data, tools = _posed(study, shared_components=False, components=3)
+    problem, data, tools = _posed(SMALL, shared_components=False, components=3)
     sites, _, values = _at_sites(problem, data, tools)
     assert "location_deviation" not in tools.density.sites
     steps = np.exp(sites["log_step"])
@@ -455,8 +453,7 @@ def test_separate_components_have_no_deviations():
 
 
 def test_one_component_has_neither_steps_nor_weights():
-    study = zoo.cut(zoo.study("tiny"), images=300, classifiers=2)
-    problem, data, tools = _posed(study, components=1)
+    problem, data, tools = _posed(SMALL, components=1)
     values = _at_sites(problem, data, tools)[2]
     dims = problem.model.dims(data, problem.options)
     assert set(dims) <= set(values)
@@ -585,35 +582,27 @@ def test_offsets_leave_the_model_alone():
     assert abs(one - two) < 1e-10 * abs(one)
 
 
+SIZES, TERMS = "components-or-degree-out-of-range", "curve-terms-too-few"
+FAMILIES = {"choices": ", ".join(CURVE_FAMILIES)}
+
+
 @pytest.mark.parametrize(
-    ("bad", "broken"),
+    ("bad", "rule", "facts"),
     [
-        (
-            {"components": 0},
-            ("components-or-degree-out-of-range", {"components": 0, "most_components": 6}),
-        ),
-        (
-            {"components": 7},
-            ("components-or-degree-out-of-range", {"components": 7, "most_components": 6}),
-        ),
-        ({"degree": 0}, ("components-or-degree-out-of-range", {"degree": 0})),
-        ({"terms": 1}, ("curve-terms-too-few", {"least": 2, "terms": 1})),
-        (
-            {"curve": "spline", "terms": 3},
-            ("curve-terms-too-few", {"curve": "spline", "least": 4, "terms": 3}),
-        ),
-        (
-            {"curve": "probit"},
-            ("unknown-curve", {"curve": "probit", "choices": ", ".join(CURVE_FAMILIES)}),
-        ),
-        ({"weight": 0.0}, ("standard-deviation-not-positive", {"option": "weight", "value": 0.0})),
-        ({"components": 2.5}, ("model-option-not-whole", {"option": "components", "value": 2.5})),
-        ({"monotone": "yes"}, ("option-not-true-or-false", {"option": "monotone"})),
-        ({"curve": 3}, ("unknown-curve", {"curve": 3, "choices": ", ".join(CURVE_FAMILIES)})),
-        ({"monotone": True, "slope": (-1.0, 1.0)}, ("monotone-slope-not-positive",)),
-        ({"slope": (1.0, -1.0)}, ("prior-not-mean-and-sd", {"option": "slope"})),
+        ({"components": 0}, SIZES, {"components": 0, "most_components": 6}),
+        ({"components": 7}, SIZES, {"components": 7, "most_components": 6}),
+        ({"degree": 0}, SIZES, {"degree": 0}),
+        ({"terms": 1}, TERMS, {"least": 2, "terms": 1}),
+        ({"curve": "spline", "terms": 3}, TERMS, {"curve": "spline", "least": 4, "terms": 3}),
+        ({"curve": "probit"}, "unknown-curve", {"curve": "probit", **FAMILIES}),
+        ({"curve": 3}, "unknown-curve", {"curve": 3, **FAMILIES}),
+        ({"weight": 0.0}, "standard-deviation-not-positive", {"option": "weight", "value": 0.0}),
+        ({"components": 2.5}, "model-option-not-whole", {"option": "components", "value": 2.5}),
+        ({"monotone": "yes"}, "option-not-true-or-false", {"option": "monotone"}),
+        ({"monotone": True, "slope": (-1.0, 1.0)}, "monotone-slope-not-positive", {}),
+        ({"slope": (1.0, -1.0)}, "prior-not-mean-and-sd", {"option": "slope"}),
     ],
 )
-def test_bad_options(bad, broken):
-    with refused(OptionError, *broken):
+def test_bad_options(bad, rule, facts):
+    with refused(OptionError, rule, facts):
         JointOptions(**bad)

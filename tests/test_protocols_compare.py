@@ -633,7 +633,9 @@ def arguments(files, *more):
 
 
 def test_the_command_prints_what_the_function_finds(capsys, files, both):
-    status, text, error = run(capsys, *arguments(files, "--json", "--humans", files / "humans.csv"))
+    status, text, error = run(
+        capsys, *arguments(files, "--json", "--input", f"humans={files}/humans.csv")
+    )
     assert (status, error) == (0, "")
     facts = json.loads(text)
     expected = compare(*both, humans=read_humans(files / "humans.csv", *both))
@@ -656,7 +658,7 @@ def test_the_command_prints_what_the_function_finds(capsys, files, both):
     ],
 )
 def test_every_table_is_text_json_and_csv(capsys, files, table, people):
-    more = ("--table", table, *(("--humans", files / "humans.csv") if people else ()))
+    more = ("--table", table, *(("--input", f"humans={files}/humans.csv") if people else ()))
     status, text, error = run(capsys, *arguments(files, *more))
     assert (status, error) == (0, "")
     assert "resnet" in text or table == "lines"
@@ -668,7 +670,7 @@ def test_every_table_is_text_json_and_csv(capsys, files, table, people):
 
 
 def test_published_people_stand_beside_ones_own(capsys, files):
-    more = ("--table", "published", "--labels", files / "sets.json", "--json")
+    more = ("--table", "published", "--input", f"labels={files}/sets.json", "--json")
     status, text, _ = run(capsys, *arguments(files, *more))
     assert status == 0
     rows = json.loads(text)["rows"]
@@ -683,7 +685,14 @@ def test_published_people_stand_beside_ones_own(capsys, files):
 
 def test_confusions_of_one_less_anothers_by_superclass(capsys, files, both):
     more = ("--table", "confusion", "--between", "vgg,Ann", "--datasets", "v2,v1", "--json")
-    groups = ("--classes", files / "groups.csv", "--by", "kind", "--humans", files / "humans.csv")
+    groups = (
+        "--input",
+        f"classes={files}/groups.csv",
+        "--by",
+        "kind",
+        "--input",
+        f"humans={files}/humans.csv",
+    )
     status, text, _ = run(capsys, *arguments(files, *more, *groups))
     assert status == 0
     data = beside(both[1], read_humans(files / "humans.csv", *both)[1])
@@ -704,8 +713,8 @@ NO_FILE = {"reason": "No such file or directory"}
             ("--datasets", "v9,v2"),
             ("data-set-without-predictions", {"dataset": "v9", "known_datasets": ["v1", "v2"]}),
         ),
-        (("--humans", "none.csv"), ("file-unreadable", NO_FILE | {"path": "none.csv"})),
-        (("--labels", "none.json"), ("file-unreadable", NO_FILE | {"path": "none.json"})),
+        (("--input", "humans=none.csv"), ("file-unreadable", NO_FILE | {"path": "none.csv"})),
+        (("--input", "labels=none.json"), ("file-unreadable", NO_FILE | {"path": "none.json"})),
         (("--datasets", "v1"), ("table-of-two-data-sets", {"table": "accuracies"})),
         (("--table", "confusion", "--between", "vgg"), ("between-takes-two-names",)),
         (
@@ -717,18 +726,18 @@ NO_FILE = {"reason": "No such file or directory"}
             ("nobody-of-that-name", {"name": "Zoe"}),
         ),
         (
-            ("--table", "confusion", "--classes", "GROUPS"),
+            ("--table", "confusion", "--input", "classes=GROUPS"),
             ("unknown-grouping-column", {"column": None, "choices": "kind, odd"}),
         ),
         (
-            ("--table", "confusion", "--classes", "GROUPS", "--by", "size"),
+            ("--table", "confusion", "--input", "classes=GROUPS", "--by", "size"),
             ("unknown-grouping-column", {"column": "size", "choices": "kind, odd"}),
         ),
     ],
 )
 def test_wrong_use_is_one_line(capsys, files, more, broken):
     path = str(files / "groups.csv")
-    more = [path if each == "GROUPS" else each for each in more]
+    more = [each.replace("GROUPS", path) for each in more]
     violation = refusal(arguments(files, *more))
     check(violation, *broken)
     if violation.rule == "unknown-grouping-column":
@@ -740,7 +749,9 @@ def test_wrong_use_is_one_line(capsys, files, more, broken):
 def test_hostile_names_of_people_cannot_steer_the_terminal(capsys, files, write, table):
     rows = [(f"{name} {i}", "\x1b[2Jowned", "ant") for name in ("v1", "v2") for i in range(9)]
     path = write(human_table(rows), "hostile.parquet")
-    status, out, error = run(capsys, *arguments(files, "--humans", path, "--table", table))
+    status, out, error = run(
+        capsys, *arguments(files, "--input", f"humans={path}", "--table", table)
+    )
     assert status == 0
     assert "owned" in out
     assert "\x1b" not in out + error
@@ -748,7 +759,7 @@ def test_hostile_names_of_people_cannot_steer_the_terminal(capsys, files, write,
 
 def test_hostile_answers_cannot_steer_the_terminal_by_an_error(capsys, files, write):
     path = write(human_table([("v1 0", "Ann", "\x1b[2Jowned")]), "hostile.parquet")
-    status, out, error = run(capsys, *arguments(files, "--humans", path))
+    status, out, error = run(capsys, *arguments(files, "--input", f"humans={path}"))
     assert (status, out) == (2, "")
     assert "owned" in error
     assert "\x1b" not in error

@@ -587,12 +587,12 @@ def files(tmp_path):
 def arguments(files, *more):
     table = [] if "--table" in more else ["--table", "multilabel"]
     fixed = ("papers", "compare", files / "s", "--datasets", "v1", *table)
-    return (*fixed, "--labels", files / "sets.json", *more)
+    return (*fixed, "--input", f"labels={files}/sets.json", *more)
 
 
 def test_the_command_prints_what_the_function_finds(capsys, files):
     status, text, error = run(
-        capsys, *arguments(files, "--json", "--classes", files / "groups.csv")
+        capsys, *arguments(files, "--json", "--input", f"classes={files}/groups.csv")
     )
     assert (status, error) == (0, "")
     data = some_predictions(40)
@@ -609,7 +609,7 @@ def test_the_command_prints_what_the_function_finds(capsys, files):
 
 @pytest.mark.parametrize("table", ["multilabel", "co-occurrence"])
 def test_the_command_writes_csv_and_text(capsys, files, table):
-    more = ("--table", table, "--classes", files / "groups.csv", "--by", "kind")
+    more = ("--table", table, "--input", f"classes={files}/groups.csv", "--by", "kind")
     status, text, error = run(capsys, *arguments(files, *more))
     assert (status, error) == (0, "")
     assert "insect" in text
@@ -624,18 +624,24 @@ def test_the_command_writes_csv_and_text(capsys, files, table):
             ("--datasets", "v9"),
             ("data-set-without-predictions", {"dataset": "v9", "known_datasets": ["v1"]}),
         ),
-        (("--labels", "none.json"), ("file-unreadable", {"path": "none.json", "reason": NO_FILE})),
-        (("--classes", "none.csv"), ("file-unreadable", {"path": "none.csv", "reason": NO_FILE})),
         (
-            ("--table", "people", "--by", "kind"),
-            ("option-of-another-table", {"option": "labels"}),
+            ("--input", "labels=none.json"),
+            ("file-unreadable", {"path": "none.json", "reason": NO_FILE}),
         ),
         (
-            ("--table", "co-occurrence", "--classes", "GROUPS"),
+            ("--input", "classes=none.csv"),
+            ("file-unreadable", {"path": "none.csv", "reason": NO_FILE}),
+        ),
+        (
+            ("--table", "people", "--by", "kind"),
+            ("option-of-another-table", {"option": "input labels"}),
+        ),
+        (
+            ("--table", "co-occurrence", "--input", "classes=GROUPS"),
             ("unknown-grouping-column", {"column": None, "choices": "kind, odd"}),
         ),
         (
-            ("--classes", "GROUPS", "--by", "typo"),
+            ("--input", "classes=GROUPS", "--by", "typo"),
             ("unknown-grouping-column", {"column": "typo", "choices": "kind, odd"}),
         ),
         (("--by", "kind"), ("column-of-no-classes", {"column": "kind"})),
@@ -643,7 +649,7 @@ def test_the_command_writes_csv_and_text(capsys, files, table):
 )
 def test_wrong_use_is_one_line(capsys, files, more, broken):
     path = str(files / "groups.csv")
-    more = [path if each == "GROUPS" else each for each in more]
+    more = [each.replace("GROUPS", path) for each in more]
     violation = refusal(arguments(files, *more))
     check(violation, *broken)
     if violation.rule == "unknown-grouping-column":
@@ -669,7 +675,7 @@ def test_hostile_names_cannot_steer_the_terminal(capsys, files):
     rows = {"class": CLASSES, "kind": ["\x1b[2Jowned"] * 7}
     pl.DataFrame(rows).write_csv(files / "hostile.csv")
     for table in ("multilabel", "co-occurrence"):
-        more = ("--classes", files / "hostile.csv", "--table", table)
+        more = ("--input", f"classes={files}/hostile.csv", "--table", table)
         status, out, error = run(capsys, *arguments(files, *more))
         assert status == 0
         assert "owned" in out
@@ -679,7 +685,7 @@ def test_hostile_names_cannot_steer_the_terminal(capsys, files):
 def test_hostile_columns_cannot_steer_the_terminal_by_an_error(capsys, files):
     rows = {"class": CLASSES, "\x1b[2Jowned": ["x"] * 7, "kind": ["x"] * 7}
     pl.DataFrame(rows).write_csv(files / "hostile.csv")
-    more = ("--classes", files / "hostile.csv", "--table", "co-occurrence")
+    more = ("--input", f"classes={files}/hostile.csv", "--table", "co-occurrence")
     status, _, error = run(capsys, *arguments(files, *more))
     assert status == 2
     assert "\x1b" not in error

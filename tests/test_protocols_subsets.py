@@ -190,7 +190,13 @@ def test_images_that_all_miss(both, world, capsys):
     ]
     assert missed_by_all(both[0], labels).tolist() == expected
     arguments = ["papers", "compare", folder / "study", "--table", "missed"]
-    arguments += ["--labels", folder / "sets.csv", "--humans", folder / "people.csv", "--json"]
+    arguments += [
+        "--input",
+        f"labels={folder}/sets.csv",
+        "--input",
+        f"humans={folder}/people.csv",
+        "--json",
+    ]
     status, out, _ = run(capsys, *arguments)
     assert status == 0
     rows = json.loads(out)["rows"]
@@ -207,7 +213,14 @@ def test_one_labelled_data_set_is_answered_for_and_the_other_named(both, world, 
     some = pl.read_csv(folder / "sets.csv").filter(dataset=name)
     some.write_csv(folder / "some.csv")
     labels = read_label_sets([folder / "some.csv"], both[role])
-    shared = ["papers", "compare", folder / "study", "--labels", folder / "some.csv", "--json"]
+    shared = [
+        "papers",
+        "compare",
+        folder / "study",
+        "--input",
+        f"labels={folder}/some.csv",
+        "--json",
+    ]
     status, out, error = run(capsys, *shared, "--table", "missed")
     assert status == 0
     assert f"no label set of any image of {both[1 - role].dataset!r}" in error
@@ -227,7 +240,7 @@ def test_one_labelled_data_set_is_answered_for_and_the_other_named(both, world, 
     assert status == 0
     assert "multi-label" in out
     pl.DataFrame({"image": ["x"], "label": [CLASSES[0]]}).write_csv(folder / "none.csv")
-    of_none = [*shared[:4], folder / "none.csv", "--table", "missed"]
+    of_none = [*shared[:4], f"labels={folder}/none.csv", "--table", "missed"]
     check(refusal(of_none), "label-sets-of-other-images", {"dataset": "v1"})
     more = [*shared, "--table", "co-occurrence"]
     status, out, error = run(capsys, *more)
@@ -258,11 +271,11 @@ def test_objects_are_label_sets_of_the_labels_that_name_one(both, world, capsys)
     found = zip(both[0].images[sets.image].tolist(), sets.label.tolist(), strict=True)
     assert {(image, both[0].classes[label]) for image, label in found} == expected
     base = ["papers", "compare", folder / "study", "--table", "co-occurrence", "--json"]
-    status, out, _ = run(capsys, *base, "--objects", folder / "objects.csv")
+    status, out, _ = run(capsys, *base, "--input", f"objects={folder}/objects.csv")
     assert status == 0
     assert json.loads(out)["rows"] == co_occurrence(both[0], sets).to_dicts()
     missed = ["papers", "compare", folder / "study", "--table", "missed", "--json"]
-    status, out, _ = run(capsys, *missed, "--labels", folder / "objects.csv")
+    status, out, _ = run(capsys, *missed, "--input", f"labels={folder}/objects.csv")
     assert status == 0
     images = both[0].images[missed_by_all(both[0], sets)].tolist()
     assert [row["image"] for row in json.loads(out)["rows"]] == images
@@ -270,7 +283,7 @@ def test_objects_are_label_sets_of_the_labels_that_name_one(both, world, capsys)
 
 def test_the_command_prints_everybody_on_subsets(world, capsys):
     folder, *_ = world
-    files = ["--humans", folder / "people.csv", "--labels", folder / "sets.csv"]
+    files = ["--input", f"humans={folder}/people.csv", "--input", f"labels={folder}/sets.csv"]
     base = ["papers", "compare", folder / "study", "--table", "subsets"]
     status, out, _ = run(capsys, *base, *files)
     assert status == 0
@@ -278,16 +291,19 @@ def test_the_command_prints_everybody_on_subsets(world, capsys):
     assert out.count("Ann") == 1
     for more, broken in (
         (
-            ["--table", "lines", "--subsets", "images.csv"],
-            ("option-of-another-table", {"option": "subsets", "table": "subsets"}),
+            ["--table", "lines", "--input", "subsets=images.csv"],
+            ("option-of-another-table", {"option": "input subsets", "table": "subsets"}),
         ),
         (
             ["--table", "missed"],
-            ("table-needs-file", {"table": "missed", "options": "--labels"}),
+            ("table-needs-file", {"table": "missed", "options": "--input labels=FILE"}),
         ),
         (
             ["--table", "judged"],
-            ("table-needs-file", {"table": "judged", "options": "--objects or --counts"}),
+            (
+                "table-needs-file",
+                {"table": "judged", "options": "--input objects=FILE or --input counts=FILE"},
+            ),
         ),
     ):
         check(refusal([*base, *more]), *broken)

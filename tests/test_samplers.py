@@ -56,6 +56,20 @@ def test_a_further_sampler_is_registered_and_that_is_all(study):
     assert bayesrep.diagnose(posterior, study).sentences
 
 
+@pytest.mark.parametrize(
+    ("arguments", "names"), [(("chains",), "diverging"), ((), "log_weight, pareto_k, ess")]
+)
+def test_a_sampler_is_told_which_statistics_its_draws_lack(study, monkeypatch, arguments, names):
+    bare = Strategy("bare", f"{__name__}:draw_nothing", arguments)
+    monkeypatch.setitem(STRATEGIES, "bare", bare)
+    with refused(OptionError, "sampler-without-statistics", {"draw": bare.draw, "names": names}):
+        bayesrep.fit(study, method="bare", progress=False)
+
+
+def draw_nothing(_):
+    return {}, {}, {}
+
+
 def test_chains_that_all_stand_still_at_one_point_have_not_converged():
     still = Variable(("chain", "draw", "classifier"), np.full((4, 500, 2), 0.7))
     assert not judge(diagnostics(Group({"adjusted_accuracy": still}, {}, {})), 0, 2000).converged

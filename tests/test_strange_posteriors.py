@@ -148,7 +148,18 @@ def two_lengths(file):
 
 
 ELSEWHERE = ("posterior-part-kept-elsewhere", {"place": "/posterior/population_curve"})
+FOREIGN = "posterior-variable-attribute-foreign"
 IMPOSSIBLE = "posterior-cell-counts-impossible"
+NO_ACCURACY = ("adjusted-accuracy-out-of-range",)
+OTHER_OPTIONS = ("posterior-options-of-other-model", {"model": "joint"})
+UNREADABLE = "posterior-attribute-unreadable"
+NO_IMAGES = {"group": "observed_data", "variable": "replication_images"}
+HIDDEN = {"group": "posterior", "coordinate": "adjusted_accuracy"}
+SELECTED, SHOWN = "log_density/reference_selected", "observed_data/reference_shown"
+OF_DENSITY, OF_DATA = (
+    {"where": f"{name}/reference_cell"} for name in ("log_density", "observed_data")
+)
+ACCURACY, CLASSIFIER = "posterior/adjusted_accuracy", "posterior/classifier"
 FORGED = {
     "external link": (elsewhere, *ELSEWHERE),
     "external bytes": (other_bytes, *ELSEWHERE),
@@ -156,92 +167,35 @@ FORGED = {
     "deep": (deep, "posterior-groups-nested"),
     "huge": (huge, "posterior-file-implausibly-large"),
     "record": (record, "posterior-variable-type-unknown", {"place": "/posterior/record"}),
-    "fill values": (
-        two_fill_values,
-        "posterior-variable-attribute-foreign",
-        {"attribute": "_FillValue"},
-    ),
-    "fill value": (
-        set_fill_value,
-        "posterior-variable-attribute-foreign",
-        {"attribute": "_FillValue"},
-    ),
+    "fill values": (two_fill_values, FOREIGN, {"attribute": "_FillValue"}),
+    "fill value": (set_fill_value, FOREIGN, {"attribute": "_FillValue"}),
     "two lengths": (two_lengths, "posterior-file-unreadable"),
-    "coordinate": (
-        hidden,
-        "posterior-coordinate-foreign",
-        {"group": "posterior", "coordinate": "adjusted_accuracy"},
-    ),
-    "decoded": (units, "posterior-variable-attribute-foreign", {"attribute": "units"}),
-    "variable missing": (
-        no_images,
-        "posterior-variable-missing",
-        {"group": "observed_data", "variable": "replication_images"},
-    ),
-    "not a number": (
-        set_values("posterior/adjusted_accuracy", np.nan),
-        "adjusted-accuracy-out-of-range",
-    ),
-    "out of range": (
-        set_values("posterior/adjusted_accuracy", 7.0),
-        "adjusted-accuracy-out-of-range",
-    ),
-    "names twice": (
-        set_values("posterior/classifier", "a"),
-        "posterior-name-repeated",
-        {"where": "posterior/classifier"},
-    ),
-    "no counts": (
-        set_values("log_density/reference_selected", 11),
-        IMPOSSIBLE,
-        {"where": "log_density/reference_cell"},
-    ),
-    "huge counts": (
-        set_values("observed_data/reference_shown", 2**40),
-        IMPOSSIBLE,
-        {"where": "observed_data/reference_cell"},
-    ),
-    "cells twice": (
-        set_values("log_density/reference_selected", 3),
-        "posterior-cell-repeated",
-        {"where": "log_density/reference_cell"},
-    ),
+    "coordinate": (hidden, "posterior-coordinate-foreign", HIDDEN),
+    "decoded": (units, FOREIGN, {"attribute": "units"}),
+    "variable missing": (no_images, "posterior-variable-missing", NO_IMAGES),
+    "not a number": (set_values(ACCURACY, np.nan), *NO_ACCURACY),
+    "out of range": (set_values(ACCURACY, 7.0), *NO_ACCURACY),
+    "names twice": (set_values(CLASSIFIER, "a"), "posterior-name-repeated", {"where": CLASSIFIER}),
+    "no counts": (set_values(SELECTED, 11), IMPOSSIBLE, OF_DENSITY),
+    "huge counts": (set_values(SHOWN, 2**40), IMPOSSIBLE, OF_DATA),
+    "cells twice": (set_values(SELECTED, 3), "posterior-cell-repeated", OF_DENSITY),
     "cells of old": (cells_of_old, "posterior-cells-undescribed"),
     "model": (set_attribute("model", "odd"), "posterior-of-unknown-model", {"model": "odd"}),
-    "option": (
-        set_attribute("options", '{"odd": 1}'),
-        "posterior-options-of-other-model",
-        {"model": "joint"},
-    ),
-    "option's type": (
-        set_attribute("options", '{"components": [[1]]}'),
-        "posterior-options-of-other-model",
-        {"model": "joint"},
-    ),
-    "deep options": (
-        set_attribute("options", "[" * 50_000),
-        "posterior-attribute-unreadable",
-        {"attribute": "options"},
-    ),
-    "list": (
-        set_attribute("schedule", "[1]"),
-        "posterior-attribute-unreadable",
-        {"attribute": "schedule"},
-    ),
+    "option": (set_attribute("options", '{"odd": 1}'), *OTHER_OPTIONS),
+    "option's type": (set_attribute("options", '{"components": [[1]]}'), *OTHER_OPTIONS),
+    "deep options": (set_attribute("options", "[" * 50_000), UNREADABLE, {"attribute": "options"}),
+    "list": (set_attribute("schedule", "[1]"), UNREADABLE, {"attribute": "schedule"}),
     "number": (
         set_attribute("study_fingerprint", 7),
-        "posterior-attributes-missing",
-        {"attributes": "study_fingerprint"},
+        *("posterior-attributes-missing", {"attributes": "study_fingerprint"}),
     ),
     "no Unicode": (
         set_attribute("verdict", np.bytes_(b"\xff\xfe")),
-        "posterior-attribute-not-text",
-        {"attribute": "verdict"},
+        *("posterior-attribute-not-text", {"attribute": "verdict"}),
     ),
     "type": (
         set_attribute("converged", "yes"),
-        "posterior-attribute-type-wrong",
-        {"attribute": "converged"},
+        *("posterior-attribute-type-wrong", {"attribute": "converged"}),
     ),
 }
 
@@ -265,16 +219,10 @@ def test_groups_of_different_sizes_are_refused(tmp_path):
     every = ("chain", "draw", "classifier")
     attributes = dict(samples.posterior().posterior.attrs)
     shares = np.full((2, 20, 3), 0.5)
-    groups = {
-        "posterior": {"adjusted_accuracy": (every, shares)},
-        "sample_stats": {"energy": (every[:2], np.ones((2, 10)))},
-    }
-    write_posterior(
-        build_posterior(
-            groups, {"classifier": ("classifier", np.array(["a", "b", "c"]))}, attributes
-        ),
-        tmp_path / "posterior.nc",
-    )
+    energy = {"energy": (every[:2], np.ones((2, 10)))}
+    groups = {"posterior": {"adjusted_accuracy": (every, shares)}, "sample_stats": energy}
+    names = {"classifier": ("classifier", np.array(["a", "b", "c"]))}
+    write_posterior(build_posterior(groups, names, attributes), tmp_path / "posterior.nc")
     with refused(PosteriorError, "posterior-group-sizes-differ", {"dimension": "draw"}):
         read_posterior(tmp_path / "posterior.nc")
 
@@ -323,11 +271,8 @@ def test_arrays_of_another_kind_are_one_line(block, odd):
 
 def test_compressed_blocks_are_refused(block):
     rezipped(block, zipfile.ZIP_DEFLATED)
-    with refused(
-        PosteriorError,
-        "checkpoint-file-damaged",
-        {"reason": "its arrays are compressed, as none of ours are"},
-    ):
+    why = {"reason": "its arrays are compressed, as none of ours are"}
+    with refused(PosteriorError, "checkpoint-file-damaged", why):
         load_block(block, samples.BLOCK)
 
 

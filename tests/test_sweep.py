@@ -171,6 +171,14 @@ def test_a_study_that_is_read_is_known_by_its_contents(grid, tmp_path):
 # --- what a grid may not say ------------------------------------------------------------------
 
 METHOD = "method = 'raw'\n"
+OF_TINY, STUDY = f"[[study]]\n{TINY}", f"{METHOD}[[study]]\n"
+KIND, KEY, SIMULATE = (
+    "grid-value-of-wrong-kind",
+    "grid-key-unknown",
+    f"{METHOD}[[study]]\nsimulate = ",
+)
+OUT_OF_RANGE = ("components-or-degree-out-of-range", {"components": 9})
+TABLES = f"{STUDY}source = 'tables'\nfiles = "
 
 
 @pytest.mark.parametrize(
@@ -178,71 +186,54 @@ METHOD = "method = 'raw'\n"
     [
         ("method = ", "grid-not-toml", {}),
         (METHOD, "grid-key-missing", {"wanted": "a [[study]]"}),
-        (f"[[study]]\n{TINY}", "grid-key-missing", {"wanted": "a method or a list of them"}),
+        (OF_TINY, "grid-key-missing", {"wanted": "a method or a list of them"}),
+        (f"{METHOD}sed = 1\n{OF_TINY}", KEY, {"hint": "; did you mean 'seed'?"}),
+        (f"{METHOD}seed = []\n{OF_TINY}", "grid-axis-empty", {}),
         (
-            f"{METHOD}sed = 1\n[[study]]\n{TINY}",
-            "grid-key-unknown",
-            {"hint": "; did you mean 'seed'?"},
+            f"{METHOD}seed = [0, '1']\n{OF_TINY}",
+            *(KIND, {"value": "'1'", "wanted": "a whole number from 0 on"}),
         ),
-        (f"{METHOD}seed = []\n[[study]]\n{TINY}", "grid-axis-empty", {}),
-        (
-            f"{METHOD}seed = [0, '1']\n[[study]]\n{TINY}",
-            "grid-value-of-wrong-kind",
-            {"value": "'1'", "wanted": "a whole number from 0 on"},
-        ),
-        (f"{METHOD}chains = true\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {}),
-        (f"{METHOD}model = 'best'\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {}),
-        (f"method = 'hmc'\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {"value": "'hmc'"}),
-        (f"method = 'default'\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {}),
-        (f"{METHOD}seed = 'default'\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {}),
-        (f"method = 'naive(x=1)'\n[[study]]\n{TINY}", "unknown-method-option", {}),
-        (f"{METHOD}study = 'here'", "grid-value-of-wrong-kind", {}),
-        (f"{METHOD}[[study]]\nname = 'x'", "grid-study-kinds", {}),
-        (f"{METHOD}[[study]]\n{TINY}\nfolder = 'x'", "grid-study-kinds", {}),
-        (f"{METHOD}[[study]]\nfolder = 'nowhere'", "grid-path-missing", {}),
-        (f"{METHOD}[[study]]\nsimulate = 3", "grid-value-of-wrong-kind", {}),
-        (f"{METHOD}[[study]]\nsimulate = {{ image = 3 }}", "grid-key-unknown", {}),
-        (f"{METHOD}[[study]]\nsimulate = {{ images = 0 }}", "grid-value-of-wrong-kind", {}),
-        (f"{METHOD}[[study]]\nsimulate = {{ annotators = 'x' }}", "grid-value-of-wrong-kind", {}),
-        (f"{METHOD}[[study]]\nsimulate = {{ dependence = 2 }}", "grid-value-of-wrong-kind", {}),
-        (f"{METHOD}[[study]]\nsimulate = {{ scenario = 'x' }}", "unknown-scenario", {}),
-        (f"{METHOD}[[study]]\nsource = 'tables'", "grid-key-missing", {}),
-        (f"{METHOD}[[study]]\nsource = 'tables'\nfiles = 'nowhere'", "grid-path-missing", {}),
-        (f"{METHOD}[[study]]\nsource = 'evil'\nfiles = 'x'", "grid-value-of-wrong-kind", {}),
-        (f"{METHOD}[options]\nfactors = 1\n[[study]]\n{TINY}", "grid-key-unknown", {}),
-        (
-            f"{METHOD}[options]\ncomponents = 9\n[[study]]\n{TINY}",
-            "components-or-degree-out-of-range",
-            {"components": 9},
-        ),
-        (f"{METHOD}[options]\nslope = 3\n[[study]]\n{TINY}", "prior-not-mean-and-sd", {}),
-        (f"{METHOD}[options]\ncurve = 3\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {}),
-        (f"{METHOD}seed = {2**64}\n[[study]]\n{TINY}", "option-above-limit", {}),
+        (f"{METHOD}chains = true\n{OF_TINY}", KIND, {}),
+        (f"{METHOD}model = 'best'\n{OF_TINY}", KIND, {}),
+        (f"method = 'hmc'\n{OF_TINY}", KIND, {"value": "'hmc'"}),
+        (f"method = 'default'\n{OF_TINY}", KIND, {}),
+        (f"{METHOD}seed = 'default'\n{OF_TINY}", KIND, {}),
+        (f"method = 'naive(x=1)'\n{OF_TINY}", "unknown-method-option", {}),
+        (f"{METHOD}study = 'here'", KIND, {}),
+        (f"{STUDY}name = 'x'", "grid-study-kinds", {}),
+        (f"{METHOD}{OF_TINY}\nfolder = 'x'", "grid-study-kinds", {}),
+        (f"{STUDY}folder = 'nowhere'", "grid-path-missing", {}),
+        (f"{SIMULATE}3", KIND, {}),
+        (f"{SIMULATE}{{ image = 3 }}", KEY, {}),
+        (f"{SIMULATE}{{ images = 0 }}", KIND, {}),
+        (f"{SIMULATE}{{ annotators = 'x' }}", KIND, {}),
+        (f"{SIMULATE}{{ dependence = 2 }}", KIND, {}),
+        (f"{SIMULATE}{{ scenario = 'x' }}", "unknown-scenario", {}),
+        (f"{STUDY}source = 'tables'", "grid-key-missing", {}),
+        (f"{TABLES}'nowhere'", "grid-path-missing", {}),
+        (f"{STUDY}source = 'evil'\nfiles = 'x'", KIND, {}),
+        (f"{METHOD}[options]\nfactors = 1\n{OF_TINY}", KEY, {}),
+        (f"{METHOD}[options]\ncomponents = 9\n{OF_TINY}", *OUT_OF_RANGE),
+        (f"{METHOD}[options]\nslope = 3\n{OF_TINY}", "prior-not-mean-and-sd", {}),
+        (f"{METHOD}[options]\ncurve = 3\n{OF_TINY}", KIND, {}),
+        (f"{METHOD}seed = {2**64}\n{OF_TINY}", "option-above-limit", {}),
         # Values of which no type is as it should be, and sizes that nobody has.
         (f"a = {'[' * 2000}", "grid-not-toml", {}),
         (f"a = {'[' * 200}{']' * 200}", "grid-not-toml", {}),
         ("a." * 9_000 + "a = 1", "grid-not-toml", {}),
         (f"a = 1{'0' * 400}", "grid-not-toml", {}),
         ("a = nan", "grid-not-toml", {"reason": "nan is not a value"}),
-        (f"{METHOD}model = [['joint']]\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {}),
-        (f"{METHOD}model = {{a = 1}}\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {}),
-        (
-            f"{METHOD}[[study]]\nsimulate = {{ annotators = '1:{'9' * 5000}' }}",
-            "grid-value-of-wrong-kind",
-            {},
-        ),
-        (
-            f"{METHOD}[[study]]\nsource = 'tables'\nfiles = 'grid.toml'\nreference = 1",
-            "grid-value-of-wrong-kind",
-            {"value": "1", "wanted": "text"},
-        ),
+        (f"{METHOD}model = [['joint']]\n{OF_TINY}", KIND, {}),
+        (f"{METHOD}model = {{a = 1}}\n{OF_TINY}", KIND, {}),
+        (f"{SIMULATE}{{ annotators = '1:{'9' * 5000}' }}", KIND, {}),
+        (f"{TABLES}'grid.toml'\nreference = 1", KIND, {"value": "1", "wanted": "text"}),
         *(
-            (f"{METHOD}[options]\n{option}\n[[study]]\n{TINY}", rule, {})
+            (f"{METHOD}[options]\n{option}\n{OF_TINY}", rule, {})
             for option, rule in (
                 ("components = true", "model-option-not-whole"),
                 ("bend = true", "standard-deviation-not-positive"),
                 ("slope = [true, 1]", "prior-not-mean-and-sd"),
-                ("slope = [[1, 2], {a = 1}]", "grid-value-of-wrong-kind"),
+                ("slope = [[1, 2], {a = 1}]", KIND),
                 ("slope = 'GaussianRandomWalk(1.0, 5)'", "prior-not-readable"),
                 (f"level = 'Normal(1{'0' * 400}, 1)'", "prior-not-readable"),
             )
@@ -251,8 +242,7 @@ METHOD = "method = 'raw'\n"
         (
             f"{METHOD}annotators = {list(range(1, 1001))}\nseed = {list(range(1000))}\n"
             f"[[study]]\nsimulate = {{ images = 20, seed = {list(range(1000))} }}",
-            "grid-of-too-many-runs",
-            {"largest": 10_000},
+            *("grid-of-too-many-runs", {"largest": 10_000}),
         ),
     ],
 )
@@ -270,7 +260,7 @@ def test_the_command_is_refused_in_one_line(grid, tmp_path):
     for words in ([], [path], [path, "--table", tmp_path], ["--table", "x", "--figure", "x"]):
         check(refusal(["sweep", *words]), "sweep-takes-grid-or-folder")
     check(refusal(["sweep", path, "--out", "x", "--seed", "1"]), "sweep-seeds-in-grid")
-    check(refusal(["sweep", path, "--out", "x", "--jobs", 0]), "sweep-jobs-below-one", {"jobs": 0})
+    check(refusal(["sweep", path, "--out", "x", "--jobs", 0]), "jobs-below-one", {"jobs": 0})
     check(refusal(["sweep", tmp_path / "x", "--out", "x"]), "input-file-unreadable")
     check(refusal(["sweep", "--table", tmp_path]), "sweep-folder-missing")
     check(refusal(["sweep", path, "--out", tmp_path]), "out-not-earlier-run")  # it holds the grid
@@ -624,7 +614,7 @@ def test_a_run_too_large_for_the_memory_is_a_row(grid, tmp_path, capsys, monkeyp
 def test_errors_and_coverage_by_hand(grid, tmp_path, capsys, monkeypatch):
     path, out = grid("method = ['raw', 'jackknife']\nannotators = ['all', 5]"), tmp_path / "out"
     drawn = []  # methods by axes: those without intervals have no place where coverage is shown
-    monkeypatch.setattr(figures, "_draw_coverage", lambda *drew: drawn.append(drew[3]["label"]))
+    monkeypatch.setattr(figures, "_draw_points", lambda *drew: drawn.append((drew[0], drew[-1])))
     status, said, _ = swept(capsys, path, "--out", out, "--json")
     assert status == 0
     facts = json.loads(said)
@@ -653,7 +643,7 @@ def test_errors_and_coverage_by_hand(grid, tmp_path, capsys, monkeypatch):
     assert printed.splitlines()[0].split()[:3] == ["method", "annotators", "runs"]
     assert json.loads(swept(capsys, "--table", out, "--json")[1])["rows"] == facts["rows"]
     assert swept(capsys, "--figure", out)[0] == 0
-    assert drawn == ["jackknife"]
+    assert [look["label"] for name, look in drawn if name == "single_held"] == ["jackknife"]
     assert (out / "figure.png").stat().st_size > 10_000
     check(refusal(["sweep", "--figure", out]), "output-path-exists")
     svg = tmp_path / "figure.svg"

@@ -1,12 +1,9 @@
 """Posterior predictive check of agreement: the model is a product over classifiers.
 
-Answers are simulated for the images at hand, given their annotations and a posterior draw, and two
-statistics compared with the observed: how often each pair of classifiers is right or wrong
-together, and the number of images on which none, one, two, … of the classifiers are right. The
-p-values are the usual posterior predictive ones, conservative for statistics that were fitted.
+Simulated answers, given annotations and a draw, agree so often in pairs, and so many classifiers
+are right on an image. The p-values are conservative for statistics that were fitted.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,8 +80,11 @@ def agreement(fitted: Fitted, *, draws: int = AGREEMENT_DRAWS, seed: int = 0) ->
     """Compare the agreement as `check_agreement` does, for a posterior with its study."""
     random = np.random.default_rng(seed)
     observed = _statistics(fitted.images.replication.correct)
-    statistics_by_draw = [_statistics(answers) for answers in _predictions(fitted, draws, random)]
-    predicted = [np.stack(part) for part in zip(*statistics_by_draw, strict=True)]
+    # Answers are simulated draw by draw; classifiers are independent given the cell.
+    cell, sample = fitted.cell_of_images("replication"), fitted.record.answers.sample_images
+    logits = decode(thinned_codes(fitted.posterior, draws))[0]
+    by_draw = [_statistics(sample(random, cell, expit(each.astype(float)))) for each in logits]
+    predicted = [np.stack(part) for part in zip(*by_draw, strict=True)]
     names = np.array(fitted.images.classifiers)
     # Pairs in the same order as those of `_statistics`.
     first, second = np.triu_indices(len(names), k=1)
@@ -126,16 +126,6 @@ def _statistics(correct: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
     variance = share @ number**2 - (share @ number) ** 2
     mean_agreement = pairs.mean() if len(pairs) else np.nan
     return np.array([mean_agreement, share[0], share[-1], variance]), pairs, right
-
-
-def _predictions(
-    fitted: Fitted, draws: int, random: np.random.Generator
-) -> Iterator[NDArray[np.bool_]]:
-    """Simulate answers [N, C] on the replication's images, draw by draw."""
-    cell = fitted.cell_of_images("replication")
-    # Classifiers are independent given the cell, as in the model.
-    for logit in decode(thinned_codes(fitted.posterior, draws))[0]:
-        yield fitted.record.answers.sample_images(random, cell, expit(logit.astype(float)))
 
 
 def judge_agreement(fitted: Fitted) -> Finding:

@@ -1,7 +1,4 @@
-"""Checks of the draws: R-hat, ESS, divergences, energy and steps; or importance weights.
-
-Everything is computed again from the draws; the file's own record of convergence is not used.
-"""
+"""Checks of the draws, all computed anew: R-hat, ESS, divergences, energy, steps; or weights."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -153,12 +150,7 @@ def _check_steps(steps: Int[np.ndarray, "chain draw"], *, thinning: int, limit: 
 
 
 def stuck_chains(draws: Float[np.ndarray, "chain draw quantity"]) -> list[int]:
-    """Find chains that stand still or lie apart from the others.
-
-    A chain stands still if half of its draws repeat the one before, and lies apart if for some
-    quantity its mean is more than five standard deviations (the chains' median) from the median of
-    the means.
-    """
+    """Find chains of which half the draws repeat the one before, or whose mean is 5 sd apart."""
     stationary = (np.diff(draws, axis=1) == 0).all(axis=2).mean(axis=1) > 0.5
     means = draws.mean(axis=1)
     # Medians: one bad chain must not hide itself by widening the reference.

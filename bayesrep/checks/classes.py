@@ -68,10 +68,7 @@ def class_shifts(study: Study) -> list[ClassShift]:
 
 
 def judge_classes(fitted: Fitted) -> list[Finding]:
-    """Judge differences in known classes, and their effect on the mean gap.
-
-    The fit's own grouping column is skipped, since the fit averages over its groups.
-    """
+    """Judge differences in known classes but the fit's own groups, and their effect on the gap."""
     if not isinstance(fitted.study, Study):
         return []
     all_shifts, words = class_shifts(fitted.study), words_of(fitted.study)

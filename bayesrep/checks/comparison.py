@@ -1,18 +1,13 @@
 """Model comparison: leave-one-out cross-validation of fits to the same study.
 
 A unit is one image's annotations (of each data set), or one classifier's answer on one image of the
-replication, given those on the other images of its cell. All images in a cell (k, n) have the same
-density, and so have all right and all wrong answers of a classifier in a cell. So one importance
-sampling serves all units of a cell, however many images there are, and the totals weigh each by its
-number m_i of units:
+replication, given those on the other images of its cell. Those of a cell (k, n) have one density,
+so one importance sampling serves all m_i of them:
 
     elpd = Σ_i m_i log p(y_i | all data but one unit like i),   se² = Σ_i m_i (elpd_i − mean)²
 
-Computed by Pareto smoothed importance sampling on arrays; ArviZ's own `loo` agrees (a test), but
-its results have other names in each version and it wants one entry for each unit.
-
-References: Vehtari, Gelman and Gabry (2017), "Practical Bayesian model evaluation using
-leave-one-out cross-validation and WAIC".
+Vehtari, Gelman and Gabry (2017), "Practical Bayesian model evaluation using leave-one-out
+cross-validation and WAIC"; by Pareto smoothed importance sampling (ArviZ's `loo` agrees, a test).
 """
 
 import itertools
@@ -61,10 +56,7 @@ def psis_loo(
 
 
 def leave_out_predictions(posterior: Posterior) -> dict[str, PsisLoo]:
-    """Predict all units: by role of the data set, then "answers NAME" by classifier.
-
-    Units without any image or answer are dropped, so the same study gives the same units.
-    """
+    """Predict all units that occur: by role, then "answers NAME" by classifier."""
     posterior = order_alike(posterior)
     codes, record = logit_codes(posterior), read_record(posterior)
     likelihood = need_group(posterior, "log_density")

@@ -14,10 +14,7 @@ PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 
 
 def judge_crowd(fitted: Fitted) -> list[Finding]:
-    """Judge the factor by which differing crowds widen the mean gap's interval.
-
-    It is no misfit: the intervals of `bayesrep.summarize` include it if the model allows.
-    """
+    """Judge by which factor differing crowds widen the mean gap's interval; it is no misfit."""
     if not isinstance(fitted.study, Study):
         return []
     of_people = [judge_people(fitted)] if lacks_workers(fitted.study.datasets) else []

@@ -1,8 +1,6 @@
-"""Effect of the correlation of annotators' answers about an image on the mean gap.
+"""Effect of the correlation ρ of annotators' answers about an image on the mean gap.
 
-A fit integrates the correlation ρ (`bayesrep.inference.annotators`), or takes it as known
-(`JointOptions.dependence`). Along the draws' ρ the mean gap is regressed on ρ: the regression says
-what it would be, were ρ known, and its residuals how well.
+Along a fit's draws of ρ the gap is regressed on it: what it would be, were ρ known, and how well.
 """
 
 import numpy as np

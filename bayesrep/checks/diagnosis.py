@@ -1,7 +1,4 @@
-"""Diagnosis of a fit: all checks, a verdict, and remedies in sentences.
-
-Checks whose groups a posterior lacks are reported as missing.
-"""
+"""Diagnosis of a fit: all checks, or what a posterior lacks for one, a verdict, and remedies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -117,14 +117,11 @@ def strata_of(cells: CellNames) -> Strata:
 def check_counts(
     images: Int[np.ndarray, "cell"], mass: Float[np.ndarray, "draw cell"], strata: Strata
 ) -> Fit:
-    """Compare the images in cells with multinomials.
-
-    Bins depend on expected counts alone: merging cells because no image fell into them would find a
-    deficit there in every sound fit.
-    """
+    """Compare the images in cells with multinomials."""
     stratum = strata.stratum
     totals = np.bincount(stratum, images).astype(np.float64)
-    # Neighbours in k/n are merged, whatever their stratum.
+    # Neighbours in k/n are merged, whatever their stratum, by expected counts alone: merging cells
+    # because no image fell into them would find a deficit there in every sound fit.
     order = np.argsort(strata.position, kind="stable")
     expected = totals[stratum] * mass.mean(axis=0)
     min_size = max(MIN_EXPECTED, float(images.sum()) / MAX_BINS / 4)
@@ -132,7 +129,11 @@ def check_counts(
     bins[order] = merge(expected[order], min_size)
     free = _free_bins(bins, stratum)
     x2, parts, expectation = _multinomial_x2(images, mass, stratum, totals, bins, free)
-    variance = _x2_variance(expectation, len(free), one=len(totals) == 1)
+    variance = np.asarray(2.0 * len(free))
+    if len(totals) == 1:  # Var(X²) is exact for one stratum (Haldane 1937)
+        size = expectation.shape[1]
+        variance = 2.0 * (size - 1) + (1 / expectation).sum(axis=1)
+        variance -= (size**2 + 2 * size - 2) / expectation.sum(axis=1)
     # Report the bin that contributes most to X².
     worst = int(parts.mean(axis=0).argmax())
     inside = np.flatnonzero(bins == worst)
@@ -157,23 +158,10 @@ def _free_bins(bins: Ints, stratum: Ints) -> Ints:
     return np.setdiff1d(np.arange(size), size - 1 - last)
 
 
-def _x2_variance(expected: Floats, freedom: int, *, one: bool) -> Floats | float:
-    """Compute Var(X²) from expected counts [S, K]; exact for one stratum (Haldane 1937)."""
-    size = expected.shape[1]
-    if not one:
-        return 2.0 * freedom
-    correction = (1 / expected).sum(axis=1) - (size**2 + 2 * size - 2) / expected.sum(axis=1)
-    return 2.0 * (size - 1) + correction
-
-
 def _multinomial_x2(
     observed: Ints, mass: Floats, stratum: Ints, totals: Floats, bins: Ints, free: Ints
 ) -> tuple[Floats, Floats, Floats]:
-    """Compute X² [S], each bin's (O − E)²/E [S, K] and E [S, K] of a sum of multinomials.
-
-    The quadratic form of O − E in its covariance, of the bins from `_free_bins`; for one stratum
-    that is Pearson's X².
-    """
+    """Compute X² [S], O − E in its covariance, each bin's (O − E)²/E [S, K] and E [S, K]."""
     member = _indicator(bins)
     expected = mass * totals[stratum] @ member
     # Covariance of a sum of multinomials: diag(E) − Σ_n N_n π_n π_nᵀ.

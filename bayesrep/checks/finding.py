@@ -56,16 +56,7 @@ def p_text(p: float | None) -> str:
 
 
 def family_wise(p: Sequence[float], kind: Sequence[str]) -> Floats:
-    """Adjust p-values of one family: the least is below α in at most α of all sound fits.
-
-    Holm's method within each kind, under any dependence, times the number of kinds: so thousands of
-    classifiers do not mask a misfit of the counts of two data sets.
-
-    References
-    ----------
-    Holm (1979), "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
-    Statistics 6.
-    """
+    """Adjust p-values of a family by Holm's method (1979) by kind, times the number of kinds."""
     values, kinds = np.asarray(p, dtype=np.float64), np.asarray(kind)
     adjusted = np.ones(len(values))
     names = np.unique(kinds)

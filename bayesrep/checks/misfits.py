@@ -54,15 +54,11 @@ def judge_predictions(
         )
         for row in table.filter(kind="counts").iter_rows(named=True)
     ]
-    return table, [_judge_all(table), *mixtures, curves]
-
-
-def _judge_all(table: pl.DataFrame) -> Finding:
-    """Test counts and answers as one family; the single checks judge their effects."""
-    check, criterion = "counts and answers fit, as one test", f"p >= {ALPHA}"
+    # Counts and answers are one family; the single checks judge their effects.
     p, tests = table["p_adjusted"].min(), table["p_adjusted"].count()
     value = UNTESTED if p is None else f"{p_text(float(str(p)))} ({tests} tests)"
-    return Finding(check, value, criterion)
+    all_together = Finding("counts and answers fit, as one test", value, f"p >= {ALPHA}")
+    return table, [all_together, *mixtures, curves]
 
 
 def _judge_counts(
@@ -156,19 +152,16 @@ def _judge_answers(
         most = float(np.max(np.abs(misfits["effect"].to_numpy()) / misfits["sd"].to_numpy()))
         trust = _severity(most, MAX_HARMLESS_OWN_SHIFT)
         effect = f"Their adjusted accuracies may be off by up to {most:.1f} posterior sd."
+    which = f"curves do not fit {len(misfits)} of {len(table)} {words.classifiers} ({names})"
+    if len(table) == 1:
+        which = f"curve does not fit {names}"
     sentence = (
-        f"{_which_curves(len(misfits), len(table), names, words)}: on {words.images} "
+        f"The {which}: on {words.images} "
         f"selected by {worst['worst_cell']} {worst['name']} is right on "
         f"{100 * worst['observed']:.0f} % where {100 * worst['expected']:.0f} % are expected "
         f"({p_text(worst['p_adjusted'])}). {effect} {_better_curves(options)}"
     )
     return Finding(check, value, criterion, trust, sentence)
-
-
-def _which_curves(misfits: int, classifiers: int, names: str, words: Words) -> str:
-    if classifiers == 1:
-        return f"The curve does not fit {names}"
-    return f"The curves do not fit {misfits} of {classifiers} {words.classifiers} ({names})"
 
 
 def _better_curves(options: Mapping[str, Any]) -> str:

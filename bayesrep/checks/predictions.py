@@ -1,7 +1,4 @@
-"""Posterior predictive checks of counts and answers.
-
-The discrepancies and their p-values are those of `bayesrep.checks.discrepancy`.
-"""
+"""Posterior predictive checks of counts and answers, by `bayesrep.checks.discrepancy`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -76,7 +73,9 @@ def check_predictions(posterior: Posterior, *, draws: int = PREDICTION_DRAWS) ->
     roles = record.roles
     cells = {role: cells_along(observed, role) for role in roles}
     # Effects on accuracies need the same cells in both data sets.
-    same_cells = {role for role in roles if _are_equal(cells[role], cells["replication"])}
+    same_cells = {
+        role for role in roles if all(map(np.array_equal, cells[role], cells["replication"]))
+    }
     images = {role: observed[f"{role}_images"].values for role in roles}
     fitted_shares: dict[str, Floats] = {}
     rows: list[dict[str, Any]] = []
@@ -164,20 +163,13 @@ def _complete(cells: CellNames) -> tuple[CellNames, Int[np.ndarray, "cell"]] | N
     return every, starts[stratum.ravel()] + cells.selected
 
 
-def _are_equal(one: CellNames, other: CellNames) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
-
-
 def _masses(
     log_likelihood: Float[np.ndarray, "draw cell"],
     images: Int[np.ndarray, "cell"],
     stratum: Int[np.ndarray, "cell"],
     likely: Float[np.ndarray, "cell"],
 ) -> Float[np.ndarray, "draw cell"]:
-    """Compute P(k | n) from images · log P.
-
-    Cells without images are not stored; they share the remaining mass in proportion to `likely`.
-    """
+    """Compute P(k | n) from images · log P; other cells share the rest as they are `likely`."""
     occupied = images > 0
     mass = np.zeros(log_likelihood.shape)
     mass[:, occupied] = np.exp(log_likelihood[:, occupied] / images[occupied])
@@ -193,10 +185,7 @@ def _masses(
 def _count_probability(
     posterior: Posterior, which: int, cells: CellNames
 ) -> Float[np.ndarray, "cell"]:
-    """Compute P(k | n) by a data set's mixture, for independent answers; averaged over draws.
-
-    If the counts selected the images, it is up to a factor for each n.
-    """
+    """Compute P(k | n) by a data set's mixture; of selected images up to a factor for each n."""
     record = read_record(posterior)
     group = need_group(
         posterior, "posterior", "component_mean", "component_concentration", "component_weight"

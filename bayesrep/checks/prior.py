@@ -96,10 +96,7 @@ def prior_parts(posterior: Posterior, draws: Ints | slice = slice(None)) -> Prio
 def jensen_shannon(
     values: Float[np.ndarray, "draw"], weights: Float[np.ndarray, "version draw"]
 ) -> Float[np.ndarray, "version"]:
-    """Compute cumulative Jensen–Shannon distances of draws from their weighted versions.
-
-    Between 0 and 1; the larger of the distances of f and of −f.
-    """
+    """Compute cumulative Jensen–Shannon distances, the larger of those of f and of −f."""
     # Integrals over step functions: the distribution functions are constant between draws.
     order = np.argsort(values)
     width = np.diff(values[order])

@@ -1,8 +1,4 @@
-"""Check of the width of the mean gap's interval.
-
-All other checks ask if an interval is right. One that is right but covers all plausible values is
-no answer, and must not be reported beside "can be used as they are".
-"""
+"""Check of the width of the mean gap's interval: one of all plausible values is no answer."""
 
 import numpy as np
 

@@ -1,10 +1,8 @@
 """Commands of the command line: one module each, which holds all that is the command's own.
 
-The modules of a group's commands lie in the group's folder. Each has `EXAMPLE`, the arguments with
-which its help ends; `add(parser)`, which says what the command takes; and `run(arguments)`, which
-does it, prints and gives the exit status. Where an interrupt leaves something behind,
-`describe_kept(arguments)` says what. A command states no default of the library's: what is not
-asked for is not passed on. What takes long to import is imported when the command runs.
+Each has `EXAMPLE`, the arguments with which its help ends; `add(parser)`, what it takes; and
+`run(arguments)`, which does it, prints and gives the exit status; `describe_kept(arguments)` says
+what an interrupt leaves behind. No command states a default of the library's.
 """
 
 from importlib import import_module

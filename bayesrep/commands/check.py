@@ -36,7 +36,8 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.sources.data_uses import are_logs
+    from bayesrep.report.study_text import allowed_text
+    from bayesrep.sources.data_uses import are_logs, judge_logs
 
     paths = arguments.paths
     missing = next((path for path in paths if not split_name(path)[1].exists()), None)
@@ -45,7 +46,9 @@ def run(arguments: Namespace) -> int:
     folders = [path for path in paths if path.is_dir()]
     named = bool(table_options(arguments))
     if missing is None and not named and are_logs([split_name(path)[1] for path in paths]):
-        return _check_logs(arguments)
+        what, allowed = judge_logs(paths)
+        facts = {"is": what, "files": list(map(str, paths)), "broken": [], **_facts_of(allowed)}
+        return emit(arguments, f"{what}\n\n{allowed_text(allowed)}", facts)
     if not folders and all(split_name(path)[1].is_file() for path in paths):
         return _check_files(arguments)
     if len(paths) > 1:
@@ -54,15 +57,6 @@ def run(arguments: Namespace) -> int:
     if named:
         raise OptionError("roles-given-with-study")
     return _check_folder(arguments, paths[0])
-
-
-def _check_logs(arguments: Namespace) -> int:
-    from bayesrep.report.study_text import allowed_text
-    from bayesrep.sources.data_uses import judge_logs
-
-    what, allowed = judge_logs(arguments.paths)
-    facts = {"is": what, "files": [str(path) for path in arguments.paths], "broken": []}
-    return emit(arguments, f"{what}\n\n{allowed_text(allowed)}", facts | _facts_of(allowed))
 
 
 def _facts_of(allowed: "Sequence[Allowed]") -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bayesrep.commands.options import (
     PEOPLE_INPUTS,
@@ -12,9 +12,6 @@ from bayesrep.commands.options import (
     keep_compiled,
 )
 from bayesrep.commands.output import emit, new_file, report_missing_arguments, say
-
-if TYPE_CHECKING:
-    from bayesrep.report.figure_inputs import FigurePaths
 
 EXAMPLE = "accuracies my-study posterior.nc --out figure.pdf"
 
@@ -40,8 +37,9 @@ def run(arguments: Namespace) -> int:
     if arguments.list:
         return _list(arguments)
     keep_compiled()
+    from bayesrep.posterior.groups import find_group
     from bayesrep.report.figure_catalogue import FIGURE_ENTRIES
-    from bayesrep.report.figure_inputs import Inputs
+    from bayesrep.report.figure_inputs import FigurePaths, Inputs
     from bayesrep.report.figure_registry import chosen_options, find_figure, read_inputs
     from bayesrep.report.style import check_format, save_figure
     from bayesrep.studies.study_folder import StudyFolder
@@ -58,31 +56,18 @@ def run(arguments: Namespace) -> int:
     )
     new_file(check_format(arguments.out), arguments)
     entry = next(each for each in FIGURE_ENTRIES if each.name == arguments.name)
-    inputs = read_inputs(entry, figure, Inputs(_given_files(arguments)))
-    for each in inputs:
-        if arguments.posterior is not None and _is_unconverged(each):
+    roles = (arguments.reference, arguments.replication)
+    files = FigurePaths(arguments.study, arguments.posterior, roles, **given_inputs(arguments))
+    inputs = read_inputs(entry, figure, Inputs(files))
+    fits = (each for each in inputs if hasattr(each, "groups") or hasattr(each, "children"))
+    for fit in fits if arguments.posterior is not None else ():
+        group = find_group(fit, "posterior")
+        if group is not None and not group.attrs.get("converged"):
             say("the fit has not converged: no answer is to be read off this figure")
     save_figure(figure.draw(*inputs, **options), arguments.out)
     facts = {"figure": arguments.name, "out": str(arguments.out)}
     left_out = StudyFolder(arguments.study).images_left_out if arguments.study else None
     return emit(arguments, f"Written to {arguments.out}", facts, left_out)
-
-
-def _is_unconverged(path: Any) -> bool:
-    """Return whether an argument is a posterior that has not converged."""
-    if not (hasattr(path, "groups") or hasattr(path, "children")):
-        return False
-    from bayesrep.posterior.groups import find_group
-
-    group = find_group(path, "posterior")
-    return group is not None and not group.attrs.get("converged")
-
-
-def _given_files(arguments: Namespace) -> "FigurePaths":
-    from bayesrep.report.figure_inputs import FigurePaths
-
-    roles = (arguments.reference, arguments.replication)
-    return FigurePaths(arguments.study, arguments.posterior, roles, **given_inputs(arguments))
 
 
 def _list(arguments: Namespace) -> int:
@@ -101,9 +86,7 @@ def _list(arguments: Namespace) -> int:
     facts: list[dict[str, Any]] = []
     for entry in FIGURE_ENTRIES:
         lacks = {} if available is None else {"lacks": entry.lacks(available)}
-        facts.append(
-            {"name": entry.name, "shows": entry.shows, "needs": list(entry.needs), **lacks}
-        )
+        facts.append(dict(name=entry.name, shows=entry.shows, needs=[*entry.needs], **lacks))
     lines = [f"{e.name:<12}{e.shows}{describe_needs(e, available)}" for e in FIGURE_ENTRIES]
     needed = {need for entry in FIGURE_ENTRIES for need in entry.needs}
     lines += ["", *(f"{need}: {text}" for need, text in STUDY_NEEDS.items() if need in needed)]

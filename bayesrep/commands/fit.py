@@ -90,7 +90,13 @@ def run(arguments: Namespace) -> int:
     seconds = before | json.loads(attributes["seconds"]) | {"writing": watch.seconds()["writing"]}
     verdict = attributes["verdict"]
     converged = bool(attributes["converged"])
-    answer = f"{_answer(study, tree)}\n" if converged else ""
+    answer = ""
+    if converged:  # the drop, in the words that begin the report
+        from bayesrep.posterior.fitted import Fitted
+        from bayesrep.report.conclusion import drop_sentence
+        from bayesrep.summary.tables import gaps
+
+        answer = f"{drop_sentence(study, gaps(Fitted(study, tree)))}\n"
     choice, tried = attributes["components_choice"], attributes["tried"]
     why = "".join(f"{sentence}\n" for sentence in (choice, tried) if sentence)
     following = _following_command(arguments, converged=converged)
@@ -131,15 +137,6 @@ def _following_command(arguments: Namespace, *, converged: bool) -> str:
     if not converged:
         words = ("diagnose", arguments.out, "--study", arguments.study)
     return place + process.command(*words)
-
-
-def _answer(study: "bayesrep.Study", tree: Any) -> str:
-    """State the fit's result on the drop, in the words that begin the report."""
-    from bayesrep.posterior.fitted import Fitted
-    from bayesrep.report.conclusion import drop_sentence
-    from bayesrep.summary.tables import gaps
-
-    return drop_sentence(study, gaps(Fitted(study, tree)))
 
 
 def describe_kept(arguments: Namespace) -> str:

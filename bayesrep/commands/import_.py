@@ -290,7 +290,7 @@ def _without_counts(contents: "StudyContents", out: Path) -> list[str]:
         f"Answers of {count} classifiers on {names}",
         f"Written to {out}",
         following,
-        f"With labels: {process.command(*multilabel, '--labels', 'FILE')}",
+        f"With labels: {process.command(*multilabel, '--input', 'labels=FILE')}",
         f"With counts: {process.command('import', 'tables', 'counts.csv', '--out', out)}",
     ]
 

@@ -21,7 +21,7 @@ from typing import Any, get_args
 import bayesrep
 from bayesrep import bounds
 from bayesrep.atomic import LEAST_COMPILATION, programs_cache
-from bayesrep.choices import AccuracyInterval, Role
+from bayesrep.choices import Role
 from bayesrep.commands.output import say
 from bayesrep.errors import OptionError, StudyError, reason
 
@@ -136,28 +136,12 @@ PEOPLE_INPUTS = {
 }
 SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
     "study": {"type": Path, "metavar": "STUDY", "help": "folder of a study"},
-    "--datasets": {
-        "type": names,
-        "metavar": "NAME,NAME",
-        "help": "roles or names (reference,replication)",
-    },
     "posterior": {"type": Path, "metavar": "posterior.nc", "help": "of `fit`"},
-    "--ray": {"metavar": "ADDRESS", "help": "a Ray cluster in their place: local, auto, HOST:PORT"},
     "--allow-unconverged": {"action": "store_true", "help": "show a fit that failed its checks"},
     "--people": {
         "type": lambda text: int(text) if text.isdecimal() else text,
         "metavar": "same|N",
         "help": "who answered: the same people about both data sets, mixed, or how many about each",
-    },
-    "--interval": {"choices": get_args(AccuracyInterval), "help": "of accuracies (jeffreys)"},
-    "--classes": {
-        "type": Path,
-        "metavar": "FILE",
-        "help": "groups of classes: a table with the column class, or superclasses.npy",
-    },
-    **{
-        f"--{name}": {"type": Path, "metavar": "FILE", "help": text}
-        for name, text in PEOPLE_INPUTS.items()
     },
     "--further": {
         "action": "append",
@@ -171,7 +155,6 @@ SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
         "help": "read a column of the tables as dataset, image, selected, shown, classifier or "
         "correct; may be given several times",
     },
-    "--by": {"metavar": "COLUMN", "help": "the column of --classes to put classes together by"},
 }
 
 
@@ -223,16 +206,16 @@ def named_path(text: str) -> tuple[str, Path]:
 
 def add_length(parser: ArgumentParser, nouns: str) -> None:
     """Add how much of a long table is printed; `--format csv` and `--json` have all of it."""
+
+    def number_or_all(text: str) -> int:
+        if text == "all":
+            return sys.maxsize
+        if not text.isdecimal() or not int(text):
+            raise ArgumentTypeError(f"{text!r} is neither all nor a whole number above 0")
+        return int(text)
+
     text = f"print so many {nouns} (10)"
-    parser.add_argument("--top", type=_number_or_all, metavar="N|all", help=text)
-
-
-def _number_or_all(text: str) -> int:
-    if text == "all":
-        return sys.maxsize
-    if not text.isdecimal() or not int(text):
-        raise ArgumentTypeError(f"{text!r} is neither all nor a whole number above 0")
-    return int(text)
+    parser.add_argument("--top", type=number_or_all, metavar="N|all", help=text)
 
 
 def add_table(parser: ArgumentParser, *tables: str) -> None:
@@ -241,20 +224,14 @@ def add_table(parser: ArgumentParser, *tables: str) -> None:
     parser.add_argument("--table", choices=tables, default=tables[0], help=text)
 
 
-def add_protocol(parser: ArgumentParser, *tables: str) -> None:
-    """Add what all protocols take; the first of the tables is shown unless another is asked for."""
-    add_shared(parser, "study")
-    add_table(parser, *tables)
-    add_shared(parser, "--interval")
-
-
 def refuse_foreign(
     arguments: Namespace, only_for: Mapping[str, Sequence[str]], switch: str = "table"
 ) -> None:
     """Refuse options, by name, that are given with another table than those that take them."""
     for name, tables in only_for.items():
         if getattr(arguments, name) is not None and getattr(arguments, switch) not in tables:
-            facts = {"option": name, "switch": switch, "table": " or ".join(tables)}
+            option = f"input {name}" if name in dict(vars(arguments).get("input", ())) else name
+            facts = {"option": option, "switch": switch, "table": " or ".join(tables)}
             raise OptionError("option-of-another-table", **facts)
 
 
@@ -275,13 +252,14 @@ def add_inputs(parser: ArgumentParser, **texts: str) -> None:
     )
 
 
-def given_inputs(arguments: Namespace) -> dict[str, Path]:
-    """The files beside a study, one a name."""
-    paths: dict[str, Path] = {}
+def given_inputs(arguments: Namespace, *of_several: str) -> dict[str, Any]:
+    """The files beside a study: one a name, or a list of those of which there may be several."""
+    paths: dict[str, Any] = {}
     for name, path in arguments.input:
-        if name in paths:
+        if name in of_several:
+            paths.setdefault(name, []).append(path)
+        elif paths.setdefault(name, path) is not path:
             raise OptionError("pair-given-twice", option="--input", name=name)
-        paths[name] = path
     return paths
 
 
@@ -293,10 +271,7 @@ def add_datasets(parser: ArgumentParser) -> None:
 
 
 def given_options(arguments: Namespace, function: Callable[..., Any]) -> dict[str, Any]:
-    """The options of a function that the user gave; its own defaults hold for the others.
-
-    Its parameters without a default are not options, but what a command always passes.
-    """
+    """The options of a function, those parameters that have a default, that the user gave."""
     parameters = inspect.signature(function).parameters.values()
     options = [each.name for each in parameters if each.default is not each.empty]
     values = {name: getattr(arguments, name, None) for name in options}
@@ -321,15 +296,11 @@ def read_draws(path: Path) -> Any:
 
 @contextmanager
 def import_in_thread(*names: str) -> Generator[None]:
-    """Import modules in a thread while a study is read, which waits for another process.
-
-    They must share no module with reading that is not imported by now. What fails fails again where
-    it is needed, and is told there.
-    """
+    """Import modules that share none with reading in a thread while a study is read."""
 
     def work() -> None:
         for name in names:
-            with suppress(BaseException):
+            with suppress(BaseException):  # what fails fails again where it is needed, and is told
                 import_module(name)
 
     thread = Thread(target=work)
@@ -341,10 +312,7 @@ def import_in_thread(*names: str) -> Generator[None]:
 
 
 def keep_compiled() -> None:
-    """Keep compiled programs between commands, unless the user already decided where.
-
-    `fit` does so by itself; this is for what else a command compiles, before JAX is imported.
-    """
+    """Keep what commands compile, as `fit` does by itself, unless the user decided where."""
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
     try:

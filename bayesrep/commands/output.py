@@ -1,7 +1,4 @@
-"""Output of commands, and the files they write: nothing else in the package prints.
-
-Results go to standard output, all else to standard error.
-"""
+"""Output of commands, of which nothing else prints: results to standard output, else to error."""
 
 import codecs
 import io
@@ -33,10 +30,7 @@ def describe_kept_work(place: Path | None) -> str:
 
 
 def new_folder(path: Path, arguments: Namespace) -> None:
-    """Refuse, before any work, what exists.
-
-    With `--force` a folder is replaced, but never one that holds what another argument names.
-    """
+    """Refuse, before any work, what exists, or what holds a path that another argument names."""
     place = path.resolve()
     for each in _other_paths(path, arguments):
         if each.exists() and each.resolve().is_relative_to(place):
@@ -50,11 +44,7 @@ def _refuse_existing(path: Path, arguments: Namespace) -> None:
 
 
 def new_file(path: Path, arguments: Namespace) -> None:
-    """Refuse, before any work, a file that exists or a folder that cannot hold it.
-
-    With `--force` a file is replaced, but never one that another argument names, nor a table of a
-    study that one names.
-    """
+    """Refuse, before any work, what exists, cannot be written, or another argument names."""
     if path.is_dir():
         raise OptionError("output-is-folder", path=path)
     place = path.resolve()
@@ -101,11 +91,8 @@ def write_csv(table: Any, path: Path) -> None:
 
 def write_table(table: Any, path: Path) -> None:
     """Write a table as CSV or Parquet, which its name says, whole or not at all."""
-    if path.suffix.lower() == ".csv":
-        write_csv(table, path)
-    else:
-        with replaced_file(path) as partial:
-            table.write_parquet(partial)
+    with replaced_file(path) as partial:
+        (table.write_csv if path.suffix.lower() == ".csv" else table.write_parquet)(partial)
 
 
 def write_batches(parts: Iterable[Any], path: Path) -> None:
@@ -214,10 +201,7 @@ def report_missing_arguments(command: str, names: Sequence[str]) -> int:
 
 
 def show_each_once() -> Callable[..., None]:
-    """Build a `warnings.showwarning` that shows each warning once, in one line.
-
-    What a library will change some day is for us to heed, not for who runs a command.
-    """
+    """Build a `warnings.showwarning` that shows each warning for users once, in one line."""
     texts: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *_: Any) -> None:
@@ -235,10 +219,7 @@ LeftOut = Mapping[str, Mapping[str, str]]  # images that a study is left without
 def emit(
     arguments: Namespace, text: str, facts: Mapping[str, Any], left_out: LeftOut | None = None
 ) -> int:
-    """Print the text, or the facts as JSON.
-
-    Either says which images are left out, and why.
-    """
+    """Print the text, or the facts as JSON, and which images are left out, and why."""
     if not arguments.json and arguments.format == "csv":
         raise OptionError("no-table-as-csv")
     if left_out:
@@ -265,10 +246,7 @@ def _output_text(arguments: Namespace, text: str, facts: Mapping[str, Any]) -> s
 
 
 def as_json(command: str, facts: Mapping[str, Any]) -> str:
-    """One object, which says of which command it is.
-
-    What is not a number is null: JSON has neither NaN nor infinity.
-    """
+    """One object, which says of which command it is; what is not a number is null."""
     return json.dumps(
         replace_non_finite({"format": f"bayesrep {command} 1", **facts}), allow_nan=False
     )

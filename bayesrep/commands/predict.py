@@ -29,7 +29,23 @@ _NO_USE: Mapping[str, tuple[str, ...]] = {
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    _add_images(parser)
+    # The images, which come in one of three ways, and the study that gets the answers.
+    option(
+        "--images",
+        type=named_path,
+        nargs="+",
+        metavar="NAME=PATH",
+        help="data sets by their names in the study: class folders, flat folder, .tar, .tar.gz, "
+        ".csv, or hf-hub:user/dataset/pattern",
+    )
+    option("--suite", type=Path, metavar="FILE", help="data sets with options of their own (TOML)")
+    option(
+        "--from-logits",
+        type=named_path,
+        metavar="NAME=FOLDER",
+        help="instead of images: STUDY/logits/DATASET of --keep logits, without inference",
+    )
+    option("--study", type=Path, help="the study's folder, created where needed")
     # Who answers, and what the answers are chosen among and held against.
     option(
         "--classifiers",
@@ -48,7 +64,12 @@ def add(parser: ArgumentParser) -> None:
         help="answers among some classes: imagenet-a, imagenet-r, a file with one a line, a folder "
         "of class folders, ObjectNet's mappings; or all",
     )
-    _add_computation(parser)
+    # How the answers are computed, and what is kept beside them.
+    option("--keep", choices=get_args(Kept), help="keep every output, not five labels alone")
+    option("--device", help="auto, cpu, cuda, cuda:1, mps")
+    option("--precision", choices=get_args(Precision), help="of the networks' arithmetic")
+    option("--weights", type=Path, metavar="DIR", help="files of weights instead of the hub's")
+    option("--ray", metavar="ADDRESS|local", help="spread over Ray (extra [ray])")
     # What becomes of images without an answer, and where a table goes.
     option(
         "--allow-failures",
@@ -63,38 +84,9 @@ def add(parser: ArgumentParser) -> None:
     )
 
 
-def _add_images(parser: ArgumentParser) -> None:
-    """Add the images, which come in one of three ways, and the study that gets the answers."""
-    option = parser.add_argument
-    option(
-        "--images",
-        type=named_path,
-        nargs="+",
-        metavar="NAME=PATH",
-        help="data sets by their names in the study: class folders, flat folder, .tar, .tar.gz, "
-        ".csv, or hf-hub:user/dataset/pattern",
-    )
-    option("--suite", type=Path, metavar="FILE", help="data sets with options of their own (TOML)")
-    option(
-        "--from-logits",
-        type=named_path,
-        metavar="NAME=FOLDER",
-        help="instead of images: STUDY/logits/DATASET of --keep logits, without inference",
-    )
-    option("--study", type=Path, help="the study's folder, created where needed")
-
-
-def _add_computation(parser: ArgumentParser) -> None:
-    """Add how the answers are computed, and what is kept beside them."""
-    option = parser.add_argument
-    option("--keep", choices=get_args(Kept), help="keep every output, not five labels alone")
-    option("--device", help="auto, cpu, cuda, cuda:1, mps")
-    option("--precision", choices=get_args(Precision), help="of the networks' arithmetic")
-    option("--weights", type=Path, metavar="DIR", help="files of weights instead of the hub's")
-    option("--ray", metavar="ADDRESS|local", help="spread over Ray (extra [ray])")
-
-
 def run(arguments: Namespace) -> int:
+    import polars as pl
+
     from bayesrep.studies.study_folder import StudyFolder
 
     if missing := _missing_arguments(arguments):
@@ -108,7 +100,13 @@ def run(arguments: Namespace) -> int:
     # Of several the table has a column, and the facts a name, for the data set.
     if arguments.suite or len(reports) > 1:
         text = "\n\n".join(f"{name}\n{_text(report)}" for name, report in reports.items())
-        table = _join_tables(reports)
+        # The tables of all data sets under each other.
+        table = pl.concat(
+            [
+                report.table.select(pl.lit(name).alias("dataset"), pl.all())
+                for name, report in reports.items()
+            ]
+        )
         facts = {"sets": {name: _facts(report) for name, report in reports.items()}}
     else:
         (report,) = reports.values()
@@ -175,20 +173,20 @@ def _predict(arguments: Namespace) -> dict[str, Any]:
 
 
 def _text(report: Any) -> str:
+    """Report the classes that answers are restricted to, and the outcome of every file."""
     from bayesrep.report.protocols_text import predictions_table
 
-    lines = [*_choice(report), _account(report), *report.changes()]
-    return "\n".join([predictions_table(report.table), *lines])
-
-
-def _account(report: Any) -> str:
-    """Report the outcome of every file."""
+    lines = [predictions_table(report.table)]
+    if report.among:
+        left_out = f"; {report.outside:,} images of other classes are passed over"
+        lines.append(f"Answers: {report.among}{left_out if report.outside else ''}")
     passed, answered = report.passed_over, report.table["images"].max()
     kinds = "; ".join(f"{why}: {listing(names, 'file')}" for why, names in passed.items())
-    return (
+    lines.append(
         f"Files: {report.found:,} found, {answered:,} evaluated, {len(report.failures):,} failed, "
         f"{sum(map(len, passed.values())):,} passed over" + (f" ({kinds})" if kinds else "")
     )
+    return "\n".join([*lines, *report.changes()])
 
 
 def _facts(report: Any) -> dict[str, Any]:
@@ -206,18 +204,6 @@ def _facts(report: Any) -> dict[str, Any]:
     }
 
 
-def _join_tables(reports: Mapping[str, Any]) -> Any:
-    """The tables of all data sets under each other, with a column that says which."""
-    import polars as pl
-
-    return pl.concat(
-        [
-            report.table.select(pl.lit(name).alias("dataset"), pl.all())
-            for name, report in reports.items()
-        ]
-    )
-
-
 def _write_results(arguments: Namespace, reports: Mapping[str, Any]) -> None:
     from bayesrep.studies.layout import prediction_folder
     from bayesrep.vision import make_timm_table
@@ -227,14 +213,6 @@ def _write_results(arguments: Namespace, reports: Mapping[str, Any]) -> None:
         table = make_timm_table(report, arguments.study, name)
         encoded = prediction_folder(name).name
         write_csv(table, arguments.results / f"results-{encoded}.csv")
-
-
-def _choice(report: Any) -> list[str]:
-    """Report the classes that answers are restricted to, and how many images show none of them."""
-    if not report.among:
-        return []
-    left_out = f"; {report.outside:,} images of other classes are passed over"
-    return [f"Answers: {report.among}{left_out if report.outside else ''}"]
 
 
 def _with_catalogs(given_names: Sequence[str]) -> list[str]:

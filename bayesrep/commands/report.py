@@ -1,9 +1,8 @@
 """`bayesrep report`: write a page of all results that needs no network."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import bayesrep
 from bayesrep.choices import FEW_REPLICATES
@@ -19,9 +18,6 @@ from bayesrep.commands.options import (
 )
 from bayesrep.commands.output import emit, finding, new_file
 from bayesrep.errors import OptionError, plain_text
-
-if TYPE_CHECKING:
-    from bayesrep.report.fail_if import Condition
 
 EXAMPLE = "my-study posterior.nc --out report.html"
 
@@ -52,7 +48,11 @@ def run(arguments: Namespace) -> int:
     new_file(arguments.out, arguments)
     keep_compiled()
     inputs = given_inputs(arguments)
-    conditions = _conditions(arguments.fail_if)
+    conditions: list[Any] = []
+    if arguments.fail_if:
+        from bayesrep.report.fail_if import parse_condition
+
+        conditions = list(map(parse_condition, arguments.fail_if))
     _ = bayesrep.read_study  # imports it
     with import_in_thread("numpyro"):
         study = bayesrep.read_study(arguments.study)
@@ -89,12 +89,3 @@ def run(arguments: Namespace) -> int:
     text = "\n".join(map(plain_text, filter(None, lines)))
     status = emit(arguments, text, facts, study.left_out)
     return finding(f"failed: {'; '.join(failed)}") if failed else status
-
-
-def _conditions(texts: Sequence[str]) -> "list[Condition]":
-    """Read before any work; most reports have none."""
-    if not texts:
-        return []
-    from bayesrep.report.fail_if import parse_condition
-
-    return [parse_condition(text) for text in texts]

@@ -11,22 +11,21 @@ EXAMPLE = "world --classifiers 10 --images 2000"
 
 
 def add(parser: ArgumentParser) -> None:
+    def annotators(text: str) -> int | tuple[int, int]:
+        low, high = ends(text)
+        return (low, high) if ":" in text else low
+
     option = parser.add_argument
     option("out", type=Path, metavar="OUT", help="folder to write the study to")
     option("--images", type=int, help="in each data set (10000)")
     option(
         "--annotators",
-        type=_annotators,
+        type=annotators,
         metavar="N|LOW:HIGH",
         help="per image (36, or the scenario's)",
     )
     option("--classifiers", type=int, help="how many (136)")
     option("--scenario", metavar="NAME", help="how the world departs from the plain one")
-
-
-def _annotators(text: str) -> int | tuple[int, int]:
-    low, high = ends(text)
-    return (low, high) if ":" in text else low
 
 
 def run(arguments: Namespace) -> int:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayesrep import process
-from bayesrep.commands.options import add_shared
 from bayesrep.commands.output import DONE_STATUS, emit, finding, new_file, progress_line, say
 from bayesrep.errors import OptionError
 
@@ -34,7 +33,8 @@ def add(parser: ArgumentParser) -> None:
         help="processes at a time, each with its share of the cores and a GPU of its own (as many "
         "as there are GPUs, else 1)",
     )
-    add_shared(parser, "--ray")
+    text = "a Ray cluster in their place: local, auto, HOST:PORT"
+    option("--ray", metavar="ADDRESS", help=text)
     option("--table", type=Path, metavar="FOLDER", help="print what a sweep came to so far")
     option("--figure", type=Path, metavar="FOLDER", help="draw it (FOLDER/figure.png)")
 
@@ -59,7 +59,7 @@ def describe_kept(arguments: Namespace) -> str:
 
 def _make_runs(arguments: Namespace) -> int:
     if arguments.jobs is not None and arguments.jobs < 1:
-        raise OptionError("sweep-jobs-below-one", jobs=arguments.jobs)
+        raise OptionError("jobs-below-one", jobs=arguments.jobs)
     from concurrent.futures.process import BrokenProcessPool
 
     from bayesrep.sweeps import scheduler, store, studies

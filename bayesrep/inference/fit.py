@@ -286,6 +286,11 @@ def _attempt(
 ) -> tuple[Verdict, Mapping[str, Any], Mapping[str, Any]]:
     """Draw by a strategy: the verdict, and groups and attributes of draws that may be used."""
     position, stats, facts = resolve_name(strategy.draw)(run)
+    own = ("diverging",) if strategy.takes_chains else ("log_weight", "pareto_k", "ess")
+    if lacking := [name for name in own if name not in stats and name not in facts]:
+        raise OptionError(
+            "sampler-without-statistics", draw=strategy.draw, names=", ".join(lacking)
+        )
     # Weights are diagnosed as they are, chains by R-hat and ESS of every evaluated quantity.
     verdict = None if strategy.takes_chains else judge_weights(**facts)
     if verdict is not None and not (verdict.converged or is_last):

@@ -31,10 +31,7 @@ CROWD_SIZES = (50, 200, 1_000)
 
 
 class SimulatedDesigns:
-    """Simulated studies of designs, each drawn from the next of the worlds.
-
-    Results are kept in a folder, where one is given, for these worlds, leniency and seed alone.
-    """
+    """Simulated studies of designs, kept for these worlds, leniency and seed alone."""
 
     def __init__(
         self,
@@ -67,7 +64,11 @@ class SimulatedDesigns:
             names = [f"{way} {_name(d)} {number}" for d in designs for number in range(count)]
             flat = self.results(_simulate_one, [task for each in tasks for task in each], names)
             outcomes = [flat[place : place + count] for place in range(0, len(flat), count)]
-        return [[_outcome_of(each) for each in of_design] for of_design in outcomes]
+        # As they are kept: JSON has no number where there is none.
+        return [
+            [Outcome(*(np.nan if each is None else each for each in kept)) for kept in of_design]
+            for of_design in outcomes
+        ]
 
     def results(
         self, work: Callable[[Any], Any], tasks: Sequence[Any], names: Sequence[str]
@@ -93,11 +94,6 @@ class SimulatedDesigns:
         designs = [(n, aim.width, aim.limits.images_at(aim.prices, n)) for n in numbers]
         names = [f"law answers={n} width={width} most={most:g}" for n, width, most in designs]
         return self.results(_find_slope, [(*common, *each) for each in designs], names)
-
-
-def _outcome_of(numbers: Sequence[float | None]) -> Outcome:
-    """An outcome as it was kept: JSON has no number where there is none."""
-    return Outcome(*(np.nan if each is None else each for each in numbers))
 
 
 def _list_tasks(
@@ -189,10 +185,7 @@ class CertifiedDesign(NamedTuple):
 
 
 def certify_option(studied: SimulatedDesigns, option: Option, studies: int) -> CertifiedDesign:
-    """Fits of a design, no larger than can be simulated.
-
-    Those that hold; where hardly any does, normal approximations of the same studies.
-    """
+    """Fits of a design that hold; where hardly any does, normal approximations of its studies."""
     design = replace(option.design, images=min(option.design.images, MAX_SIMULATED_IMAGES))
     (outcomes,) = studied([design], studies, "laplace")
     converged = [each for each in outcomes if each.converged]

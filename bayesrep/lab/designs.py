@@ -1,11 +1,6 @@
 """Cost designs, and find the cheapest one within some limits that reaches a width.
 
-For every number of answers n the width of an interval follows a law,
-
-    width² = A_n / images + B,
-
-the first part what a sample of images leaves, with a slope A_n for n answers, the second part what
-W workers leave who answer about many images each.
+For every number n of answers width² = A_n / images + B, of a sample of images and of workers.
 """
 
 from collections.abc import Sequence

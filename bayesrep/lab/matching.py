@@ -184,7 +184,9 @@ def match_images(
         gaps = target_means - means @ whole.sum(axis=0) / whole.sum()
         lower, upper = np.quantile(gaps[1:], (0.025, 0.975))
         images = draw_images(whole, cell_of, class_of, random)
-        distance = _distance(whole.sum(axis=0), cells, *every[0])
+        taken, (first, second) = whole.sum(axis=0), every[0]
+        expected = taken @ given_counts(cells.k, cells.n, second) / taken.sum()
+        distance = float(np.abs(np.cumsum(expected - first))[:-1] @ np.diff(S_NODES))
         rates = rate[class_of, cell_of] * (class_of >= 0)
         chosen[name] = Chosen(images, rates, float(gaps[0]), lower, upper, distance, moved)
     return Matching(chosen, every[0])
@@ -210,10 +212,7 @@ def match_published(
     classes: tuple[NDArray[np.str_], NDArray[np.str_]] | None = None,
     seed: int = 0,
 ) -> Ints:
-    """Choose images the published way alone, which takes no densities: rows of the pool.
-
-    Parameters, and what is raised, are those of `match_images`.
-    """
+    """Choose rows of the pool the published way alone, which takes no densities."""
     random = np.random.default_rng(seed)
     cells, cell_of, class_of = list_cells(reference, pool, size, classes)
     numbers, _ = match_published_bins(cells)
@@ -341,8 +340,3 @@ def _resample_images(table: CellTable, replicates: int, random: np.random.Genera
 def _densities(fit: MixtureFit, version: int) -> tuple[Floats, Floats]:
     """Masses of the reference and of the pool between the edges."""
     return masses_of(fit.mixture(0, version)), masses_of(fit.mixture(1, version))
-
-
-def _distance(numbers: Floats, cells: MatchedCells, reference: Floats, pool: Floats) -> float:
-    mean = numbers @ given_counts(cells.k, cells.n, pool) / numbers.sum()
-    return float(np.abs(np.cumsum(mean - reference))[:-1] @ np.diff(S_NODES))

@@ -1,7 +1,6 @@
 """Number of images of every count that each method takes, and their random selection."""
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,25 +22,13 @@ MIN_SHARE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class MatchedCells:
-    """The pool and the reference by class and cell: kinds of (k, n).
+    """The pool and the reference by class and cell: kinds of (k, n)."""
 
-    Attributes
-    ----------
-    k, n : int [cell]
-        Selections and answers.
-    pool : int [class, cell]
-        Images of the pool.
-    reference : float [class, cell]
-        Shares of the class's images of the reference.
-    wanted : int [class]
-        Images to choose.
-    """
-
-    k: Ints
-    n: Ints
-    pool: Ints
-    reference: Floats
-    targets: Ints
+    k: Ints  # [cell], selections
+    n: Ints  # [cell], answers
+    pool: Ints  # [class, cell], images of the pool
+    reference: Floats  # [class, cell], shares of the class's images of the reference
+    targets: Ints  # [class], images to choose
 
 
 def list_cells(
@@ -103,18 +90,14 @@ def _match_bins(cells: MatchedCells, bins: Ints) -> tuple[Floats, int]:
         for short in np.flatnonzero(required > available):
             missing = int(required[short] - available[short])
             moved += missing
-            for other in _neighbouring_bins(int(short), count):
+            # The other bins, the nearest first, of two the higher.
+            others = [b for step in range(1, count) for b in (short + step, short - step)]
+            for other in (each for each in others if 0 <= each < count):
                 more = min(missing, int(available[other] - matched[other]))
                 matched[other] += more
                 missing -= more
         numbers[place] = counts * (matched / np.maximum(available, 1))[bins]
     return numbers, moved
-
-
-def _neighbouring_bins(place: int, count: int) -> Iterator[int]:
-    """Other bins, the nearest first, of two the higher."""
-    for step in range(1, count):
-        yield from (each for each in (place + step, place - step) if 0 <= each < count)
 
 
 def _posterior(

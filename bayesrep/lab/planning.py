@@ -2,16 +2,13 @@
 
 Preposterior analysis by simulation (Raiffa and Schlaifer 1961, part I): populations are drawn from
 a pilot's posterior, a study of each design from these, and it is analysed as the real one will be.
-For every number of answers n the mean width of the 95 % interval of the mean bias-corrected gap
-follows a law
+The mean width of the mean bias-corrected gap's 95 % interval follows for n answers
 
     width² = A_n / images + B,
 
-the first part what a sample of images leaves, with a slope A_n for n answers, the second part what
-W workers leave who answer about many images each: B = β / W, with one β for one crowd that answers
-about both data sets, whose leniency hardly matters, and another for two. A is found by normal
-approximations, β by certified fits. The design that is chosen is simulated again with certified
-fits, whose widths correct the law, and whose intervals are held against the truth.
+the second part what W workers leave who answer about many images each: B = β / W, with one β for
+one crowd that answers about both data sets, and another for two. A is found by normal
+approximations, β by certified fits, which correct the law and are held against the truth.
 """
 
 from collections.abc import Mapping, Sequence
@@ -234,6 +231,9 @@ def _conclude(
         error=middle.error * stretch,
     )
     low, high = np.quantile(widths, (0.05, 0.95))
+    # With one classifier there are no two to tell apart.
+    sd = expected.pair_width / (2 * Z_95)
+    differences = TRUE_DIFFERENCES if np.isfinite(sd) else ()
     return Plan(
         design=chosen.design,
         cost=chosen.cost,
@@ -249,7 +249,7 @@ def _conclude(
         options=aim.options(laws),
         by_money=aim.by_money(laws, chosen.cost),
         crowds=_crowds(alone, worker_part, like.in_all, chosen.design.answers),
-        power=_power(expected.pair_width),
+        power={d: float(norm.cdf(d / sd - Z_95) + norm.cdf(-d / sd - Z_95)) for d in differences},
     )
 
 
@@ -303,11 +303,3 @@ def _crowds(
                 width = np.sqrt(alone**2 + worker_part[crowds] / (size // crowds))
                 rows.append((label, size, float(width)))
     return rows
-
-
-def _power(pair_width: float) -> dict[float, float]:
-    """Power to tell two classifiers apart, by their difference; empty with one classifier."""
-    if not np.isfinite(pair_width):
-        return {}
-    sd = pair_width / (2 * Z_95)
-    return {d: float(norm.cdf(d / sd - Z_95) + norm.cdf(-d / sd - Z_95)) for d in TRUE_DIFFERENCES}

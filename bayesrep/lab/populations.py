@@ -78,13 +78,10 @@ class Design:
 
 def draw_study(world: Populations, design: Design, *, leniency: float, seed: int) -> Study:
     """A study of this design from these populations."""
-    crowd = find_scenario("one-crowd" if design.crowds == 1 else "two-crowds")
-    plain = find_scenario("plain")
-    scenario = (
-        plain
-        if design.workers is None
-        else dataclasses.replace(crowd, crowd=design.workers, leniency=leniency)
-    )
+    scenario = find_scenario("plain")
+    if design.workers is not None:
+        crowd = find_scenario("one-crowd" if design.crowds == 1 else "two-crowds")
+        scenario = dataclasses.replace(crowd, crowd=design.workers, leniency=leniency)
     *seeds, of_crowds = np.random.SeedSequence(seed).spawn(3)
     crowds = draw_crowds(np.random.default_rng(of_crowds), scenario, design.answers)
     datasets: dict[str, Any] = {}
@@ -96,12 +93,7 @@ def draw_study(world: Populations, design: Design, *, leniency: float, seed: int
             rng, scenario, s, design.answers, design.answers, crowd_of
         )
         correct = _answers(rng, world.curves[role], s, world.shared_difficulty)
-        datasets[name] = {
-            "selected": selected,
-            "shown": n_shown,
-            "correct": correct,
-            "answers": answers,
-        }
+        datasets[name] = dict(selected=selected, shown=n_shown, correct=correct, answers=answers)
     return Study.from_arrays(**datasets, classifiers=list(world.classifiers), name="planned")
 
 
@@ -163,7 +155,9 @@ def worlds_of(fitted: Fitted, *, count: int, classifiers: int, seed: int) -> lis
         values = np.asarray(record.model.curves(draws, record.options, S_NODES, np.ones(1)))
     accuracy = fitted.statistics.accuracy("reference")
     # Few classifiers, spread over the pilot's accuracies, stand for all.
-    rows = _spread(accuracy, classifiers)
+    order = np.argsort(accuracy, kind="stable")
+    places = np.linspace(0, len(order) - 1, classifiers).round().astype(int)
+    rows = np.sort(order[np.unique(places)])
     names = tuple(fitted.statistics.classifiers[row] for row in rows)
     mean, total = draws["component_mean"][:, :2], draws["component_concentration"][:, :2]
     weights = draws["component_weight"][:, :2]
@@ -188,12 +182,6 @@ def leniency_of(fitted: Fitted) -> float | None:
     crowd = MODELS["workers"].crowd
     assert crowd is not None
     return float(crowd(study, REQUIRED_ROLES).leniencies.spread) / LOGIT_OVER_PROBIT
-
-
-def _spread(accuracy: Floats, count: int) -> Ints:
-    """Places of so many classifiers at most, evenly spread over their accuracies."""
-    order = np.argsort(accuracy, kind="stable")
-    return np.sort(order[np.unique(np.linspace(0, len(order) - 1, count).round().astype(int))])
 
 
 def _masses(world: Populations, role: int) -> Floats:

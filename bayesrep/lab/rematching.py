@@ -249,20 +249,12 @@ def _by_source(deals: list[_Deal], easy: list[_Deal], candidates: AnnotatedSet) 
             if fact == "accuracy" and right is None:
                 row |= {fact: None, f"{fact}_difference": None, f"{fact}_error": None}
                 continue
-            values = [deal.matched if fact == "frequency" else right for deal in source_deals]
-            means = np.array(
-                [
-                    np.asarray(v)[deal.rows].mean()
-                    for v, deal in zip(values, source_deals, strict=True)
-                ]
-            )
-            images = np.mean(
-                [
-                    np.asarray(v)[deal.rows].var() / len(deal.rows)
-                    for v, deal in zip(values, source_deals, strict=True)
-                ]
-            )
-            mean = float(means.mean())
+            values = [
+                np.asarray(deal.matched if fact == "frequency" else right)[deal.rows]
+                for deal in source_deals
+            ]
+            images = np.mean([each.var() / len(each) for each in values])
+            mean = float(np.mean([each.mean() for each in values]))
             base.setdefault(fact, mean)
             row |= {
                 fact: mean,

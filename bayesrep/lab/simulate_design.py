@@ -1,10 +1,7 @@
 """Outcomes of planned studies: simulated, fitted, and compared with the truth.
 
-Two ways to fit. "laplace" is `bayesrep.fit`'s, whose draws are weighted and certified. "normal"
-takes the normal approximation at the mode for the posterior, a tenth of the work: it is for
-looking through many designs, and held against the other way wherever a plan rests on it. What
-workers add it cannot tell: with one crowd for both data sets that is a small difference of large
-numbers, which the far ends of a normal spoil.
+"laplace" is `bayesrep.fit`'s, certified. "normal" is the approximation at the mode, a tenth of the
+work, for many designs; of what workers add, a small difference, its far ends tell nothing.
 """
 
 import warnings

@@ -1,11 +1,8 @@
 """Probability models as plain NumPyro functions; they know no sampler.
 
-`MODELS` are the models of `bayesrep.fit`. A model is added here and in a file of its own: no other
-package asks for its name. Its file is imported, and JAX with it, when the model is looked up; the
-names alone cost nothing. A model of one's own is registered by name,
-`MODELS["probit"] = Model(...)`, for as long as the process lives; or a file that the user names
-does that (`bayesrep.plugins`); or it is in an installed package, whose entry point of the group
-"bayesrep.models" has its name.
+A model of `bayesrep.fit` is added to `MODELS` and in a file of its own, which is imported, with
+JAX, when it is looked up. One's own is registered by name, `MODELS["probit"] = Model(...)`, in a
+file that the user names (`bayesrep.plugins`), or is an entry point of the group "bayesrep.models".
 """
 
 import sys
@@ -24,10 +21,7 @@ __all__ = ["MODELS", "Model"]
 
 
 class _Models(MutableMapping[str, "Model"]):
-    """Registry of models by name: ours, by file and attribute, and others that were registered.
-
-    For any other name the user's files are run, and entry points of installed packages searched.
-    """
+    """Registry of models: ours, registered ones, those of the user's files and entry points."""
 
     def __init__(self, **attributes: str) -> None:
         self._ours = attributes  # of the file of that name

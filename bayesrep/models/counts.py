@@ -243,17 +243,19 @@ def log_virtual_tables(mixtures: Mixtures, pairs: GridPairs | ListedPairs, degre
 def log_node_tables(mixtures: Mixtures, pairs: GridPairs | ListedPairs) -> Tables:
     """Compute the tables for points that are values of s, by quadrature."""
     log_density = logit_quadrature.log_mixture_weights(*mixtures)
-    log_given = logit_quadrature.log_likelihood(*_selected_and_rejected(pairs))
+    if isinstance(pairs, ListedPairs):
+        selected, rejected = pairs.selected, pairs.rejected
+    else:  # of empty pairs of the grid, k > n, 0 are rejected
+        k = np.tile(np.arange(pairs.shown[-1] + 1.0), len(pairs.shown))
+        n = np.repeat(pairs.shown, pairs.shown[-1] + 1)
+        selected, rejected = jnp.asarray(k), jnp.asarray(np.maximum(n - k, 0))
+    log_given = logit_quadrature.log_likelihood(selected, rejected)
     log_joint = log_density[:, None, :] + log_given[None]
     return log_pair_masses(mixtures, pairs), jax.nn.log_softmax(log_joint, axis=-1)
 
 
 def log_kept(counts: Counts, log_mass: ByPair) -> tuple[ByPair, Float[Array, "group size"]]:
-    """Compute log P(k | n, kept) without C(n, k) and a(k, n), and log P(kept | n).
-
-    P(k | n, kept) = a(k, n) P(k | n) / Σ_k' a(k', n) P(k' | n): the truncated distribution of the
-    counts of images that were selected by a rule that keeps k of n with probability a(k, n).
-    """
+    """Compute log P(k | n, kept) without C(n, k) and a(k, n), and log P(kept | n)."""
     if counts.truncation is None:
         return log_mass, jnp.zeros((log_mass.shape[0], 0))
     keeps, of_shown = counts.truncation
@@ -287,10 +289,7 @@ def shares_kept(counts: Counts, truncation: Truncation, log_mass: ByPair) -> ByP
 
 
 def accuracy_by_cell(curves: ByPoint, table: Float[Array, "group cell point"]) -> ByCell:
-    """Compute P(correct | k, n), a plain product for a single group: equation M4.
-
-    Times P(k | n) it is equation 7 of Engstrom et al. (2020).
-    """
+    """Compute P(correct | k, n): equation M4; times P(k | n), equation 7 of Engstrom et al."""
     if table.shape[0] == 1:
         return (curves[:, 0] @ table[0].T)[:, None, :]
     return jnp.einsum("cgx,gmx->cgm", curves, table)
@@ -299,11 +298,7 @@ def accuracy_by_cell(curves: ByPoint, table: Float[Array, "group cell point"]) -
 def average_accuracy(
     curves: ByPoint, mixtures: Mixtures, counts: Counts, family: Curves
 ) -> Float[Array, "classifier group"]:
-    """Average accuracy curves over a data set's selection frequencies.
-
-    Engstrom et al. (2020), equations 3 and 6; in Bernstein form equation M5. If the counts selected
-    the images, over the frequencies of the kept ones, Σ_k P(k | n, kept) P(point | k, n).
-    """
+    """Average curves over (kept) images: Engstrom et al. (2020), equations 3, 6 and M5."""
     if counts.truncation is not None:
         log_mass, log_table = log_tables(mixtures, counts.pairs, family)
         weights = jnp.einsum(
@@ -328,12 +323,3 @@ def average_frequency(mixtures: Mixtures, counts: Counts) -> Float[Array, "group
     return average_accuracy(
         line, mixtures, counts, curve_family("bernstein", 1, 2, monotone=False)
     )[0]
-
-
-def _selected_and_rejected(pairs: GridPairs | ListedPairs) -> tuple[PerCell, PerCell]:
-    """List k and n − k of all pairs; 0 rejected for empty pairs of the grid, k > n."""
-    if isinstance(pairs, ListedPairs):
-        return pairs.selected, pairs.rejected
-    k = np.tile(np.arange(pairs.shown[-1] + 1.0), len(pairs.shown))
-    n = np.repeat(pairs.shown, pairs.shown[-1] + 1)
-    return jnp.asarray(k), jnp.asarray(np.maximum(n - k, 0))

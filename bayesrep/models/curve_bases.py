@@ -16,10 +16,7 @@ _BOUNDARY = 0.75  # half the length of the interval on which the Hilbert-space b
 
 
 def integral_matrix(points: Points, s: Frequencies) -> Float[np.ndarray, "frequency point"]:
-    """Build integrals up to s of functions that are linear between points: the trapezoid rule.
-
-    They are centred: less their mean over the points' [0, 1].
-    """
+    """Build centred integrals up to s of functions linear between points: the trapezoid rule."""
     widths = np.gradient(points) if len(points) > 1 else np.ones(1)
     return _integrate_up_to(points, s) - (widths / widths.sum()) @ _integrate_up_to(points, points)
 
@@ -48,10 +45,7 @@ def list_terms(
 
 
 def _splines(points: Points, count: int) -> Bends:
-    """Evaluate cubic B-splines with a random walk of second order, as independent terms.
-
-    Coefficients D'(D D')⁻¹ z have second differences z; lines are left to level and slope.
-    """
+    """Evaluate cubic B-splines, as terms D'(D D')⁻¹ z of which second differences are z."""
     from scipy.interpolate import BSpline  # takes long to import
 
     size = count + 2
@@ -63,10 +57,7 @@ def _splines(points: Points, count: int) -> Bends:
 
 
 def _process(points: Points, count: int) -> Bends:
-    """Evaluate Laplace eigenfunctions on [½ − L, ½ + L] and roots of the spectral density.
-
-    Riutort-Mayol et al. (2023), equation 8.
-    """
+    """Evaluate eigenfunctions and spectral density of Riutort-Mayol et al. (2023), equation 8."""
     frequency = np.pi * np.arange(1, count + 1) / (2 * _BOUNDARY)
     phase = frequency * (points[:, None] - 0.5 + _BOUNDARY)
     density = np.sqrt(2 * np.pi) * _LENGTH_SCALE * np.exp(-0.5 * (_LENGTH_SCALE * frequency) ** 2)

@@ -68,29 +68,16 @@ link = jax.nn.sigmoid
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Basis of one family at its points.
+    """Basis of one family at its points."""
 
-    Attributes
-    ----------
-    name
-        `bernstein`, `spline` or `gp`.
-    points
-        In [0, 1], increasing.
-    basis
-        Level, slope, bends; of a monotone curve the terms of log slope follow the level.
-    scale, own_scale
-        Prior scale of the population's bends, and sd of those that a classifier has of its own,
-        relative to one another.
-    monotone
-        Whether η is the level plus the integral of exp(basis of the log slope).
-    """
-
-    name: str
-    points: Points
+    name: str  # `bernstein`, `spline` or `gp`
+    points: Points  # in [0, 1], increasing
+    # Level, slope, bends; of a monotone curve the terms of log slope follow the level.
     basis: Float[np.ndarray, "point term"]
+    # Prior scale of the population's bends, and sd of a classifier's own, relative to one another.
     scale: Float[np.ndarray, "bend"]
     own_scale: Float[np.ndarray, "own_bend"]
-    monotone: bool
+    monotone: bool  # η is the level plus the integral of exp(basis of the log slope)
 
     @property
     def degree(self) -> int:
@@ -183,10 +170,7 @@ def _sample_of(laws: Mapping[int, TermLaw], key: Array, terms: Terms) -> Terms:
 
 
 class PopulationLaw(dist.Distribution):
-    """Prior of the population's curve: level and slope normal, bends multivariate Student t.
-
-    Terms with distributions of their own do not change the others' prior.
-    """
+    """Prior of the population's curve: level and slope normal, bends multivariate Student t."""
 
     support: Any = constraints.real_vector
 

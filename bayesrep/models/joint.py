@@ -176,15 +176,12 @@ def joint(data: JointData, options: JointOptions) -> None:
 
 
 class CellPredictions(NamedTuple):
-    """Predictions of one draw for the cells.
-
-    `log_mass` is log P(k | n) of every data set, without C(n, k), and `right` P(correct | k, n).
-    """
+    """Predictions of one draw for the cells."""
 
     mixtures: Sequence[Mixtures]
     curves: ByPoint
-    log_mass: Sequence[Float[Array, "group cell"]]
-    right: ByCell
+    log_mass: Sequence[Float[Array, "group cell"]]  # log P(k | n), without C(n, k), by data set
+    right: ByCell  # P(correct | k, n)
 
 
 def sample_and_condition(data: JointData, options: JointOptions) -> CellPredictions:
@@ -262,12 +259,7 @@ def report_quantities(
 def joint_curves(
     values: Mapping[str, ArrayLike], options: JointOptions, s: Frequencies, share: Share
 ) -> Float[Array, "draw classifier frequency"]:
-    """Compute the accuracy curves of draws of the sites and reported quantities.
-
-    Integrated against the reference's density of s they give `adjusted_accuracy`, draw by draw.
-    With groups a curve is the accuracy among the reference's images of selection frequency s,
-    Σ_g P_ref(g | s) g_cg(s).
-    """
+    """Compute curves of draws: with groups Σ_g P_ref(g | s) g_cg(s), the reference's at s."""
     family = options.family()
     own, population = (jnp.asarray(values[f"{who}_curve"]) for who in ("classifier", "population"))
     terms = complete_terms(own, population)

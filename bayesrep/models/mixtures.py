@@ -1,10 +1,7 @@
 """Beta mixtures of the selection frequencies of several data sets, as models sample them.
 
-Data sets share the components but for small deviations, and weigh them each in its own way; groups
-of images within a data set weigh them around that. Components are identified by their order: the
-lowest logit mean, then positive steps whose priors keep them away from zero, so labels do not
-switch. Every prior is one of real numbers, normal unless somebody says otherwise; `JointOptions`
-lists them.
+Data sets share the components but for small deviations, and weigh them each in its own way, groups
+of images around that. Components are identified by their order, the lowest logit mean first.
 """
 
 from collections.abc import Mapping
@@ -78,7 +75,10 @@ def sample_mixtures(options: JointOptions, datasets: int, groups: int) -> list[M
     location = first[..., None] + heights(steps)
     # Shared components: deviations of the data sets sum to 0, so that their mean is identified.
     if options.shared_components:
-        _refuse_odd_contrasts(options, datasets)
+        # Differences of more than two are alike under contrasts that are normal alone.
+        for name in ("location_deviation", "concentration_deviation"):
+            if datasets > 2 and isinstance(getattr(options, name), str):
+                raise OptionError("prior-of-contrasts-not-normal", option=name, datasets=datasets)
         shape, between = (datasets - 1, size), contrasts(datasets)
         location = location[None, :] + between @ sample_prior(
             "location_deviation", options.location_deviation, shape
@@ -99,13 +99,6 @@ def sample_mixtures(options: JointOptions, datasets: int, groups: int) -> list[M
         Mixtures(log_weights[i], mean[i] * total[i], (1 - mean[i]) * total[i])
         for i in range(datasets)
     ]
-
-
-def _refuse_odd_contrasts(options: JointOptions, datasets: int) -> None:
-    """Refuse other contrasts than normal of > 2 data sets: differences would not be alike."""
-    for name in ("location_deviation", "concentration_deviation"):
-        if datasets > 2 and isinstance(getattr(options, name), str):
-            raise OptionError("prior-of-contrasts-not-normal", option=name, datasets=datasets)
 
 
 def mixture_start(options: JointOptions, datasets: int, groups: int) -> dict[str, ArrayLike]:

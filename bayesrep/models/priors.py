@@ -1,8 +1,7 @@
 """Priors by name: (mean, sd), an sd around zero, or any distribution of NumPyro over real numbers.
 
-A model's options hold a distribution as text, such as "StudentT(df=4.0, loc=3.0, scale=2.5)": it
-identifies stored programs, is recorded in the posterior, and is read back to the same distribution.
-Only distributions, transforms, numbers and lists of them are read; "(0, 1)" is a mean and sd.
+Options hold a distribution as text, such as "StudentT(df=4.0, loc=3.0, scale=2.5)", read back to
+the same; only distributions, transforms, numbers and lists of them are read.
 """
 
 import ast
@@ -47,10 +46,7 @@ class LocationScale(NamedTuple):
 
 @no_type_check
 def parse_prior(option: str, value: Any, form: tuple[float, float] | float | None) -> Any:
-    """Convert a prior for options: (mean, sd) or an sd, as `form` is, or a distribution's text.
-
-    If `form` is None, a normal is a distribution like any other.
-    """
+    """Convert a prior for options: (mean, sd) or an sd, as `form` is, or a distribution's text."""
     # NumPyro's constructors and distributions raise exceptions of any type.
     with warnings.catch_warnings(action="ignore"):
         if isinstance(value, str):

@@ -31,7 +31,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 from jax import Array
-from jax.typing import ArrayLike
 from scipy.special import expit
 
 from bayesrep.errors import OptionError
@@ -59,7 +58,7 @@ from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.binomial import log_binomial
 from bayesrep.numerics.leniency import SMALLEST_POSITIVE, log_counts
 from bayesrep.studies.statistics import Cells
-from bayesrep.types import Float, Ints, no_type_check
+from bayesrep.types import Float, no_type_check
 
 N_BASIS = 8
 """Rank of the workers' probabilities of selecting an image, as functions of s."""
@@ -89,11 +88,7 @@ class WorkerOptions(JointOptions):
 
 
 class WorkerDesign(NamedTuple):
-    """Design of the known workers' leniencies in a data set, for the score.
-
-    P(select | s, w) is `basis @ coef`: as a function of s it needs a few numbers a worker. A
-    panel's `correction` is −dα/db_w, the fall of α with a worker's leniency.
-    """
+    """Design for the leniencies' score: P(select | s, w) is `basis @ coef` of low rank."""
 
     basis: Float[Array, "node basis"]
     coef: Float[Array, "basis known"]
@@ -238,19 +233,6 @@ def _score(data: WorkerData, cells: CellPredictions, family: Curves) -> Float[Ar
     return total
 
 
-def _of_classifiers(data: WorkerData, rows: Ints) -> WorkerData:
-    images, cells = of_classifiers(data.images, rows), of_classifiers(data.cells, rows)
-    return data._replace(images=images, cells=cells)
-
-
-def _annotations_only(data: WorkerData) -> WorkerData:
-    return data._replace(images=annotations_only(data.images))
-
-
-def _start(data: WorkerData, options: WorkerOptions) -> dict[str, ArrayLike]:
-    return joint_start(data.images, options)
-
-
 def _dims(data: WorkerData, options: WorkerOptions) -> dict[str, tuple[str, ...]]:
     dims = joint_dims(data.cells, options)
     return dims | {"leniency_score": ("known_worker",)} if any(data.designs) else dims
@@ -260,10 +242,12 @@ WORKERS_MODEL = Model(
     function=workers,
     options=WorkerOptions,
     data=worker_data,
-    annotations=_annotations_only,
-    select=_of_classifiers,
+    annotations=lambda data: data._replace(images=annotations_only(data.images)),
+    select=lambda data, rows: data._replace(
+        images=of_classifiers(data.images, rows), cells=of_classifiers(data.cells, rows)
+    ),
     weight=lambda data: data.images.weight,
-    start=_start,
+    start=lambda data, options: joint_start(data.images, options),
     offsets=mixture_offsets,
     mixture_sites=MIXTURE_SITES,
     dims=_dims,

@@ -16,10 +16,7 @@ R = TypeVar("R")
 
 
 def keep_settings(function: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a function for other threads: with this one's device, and 64-bit floats.
-
-    JAX keeps both settings per thread.
-    """
+    """Wrap a function for other threads, with this one's device: JAX's settings are theirs."""
     device: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
 
     @wraps(function)
@@ -33,12 +30,7 @@ def keep_settings(function: Callable[P, R]) -> Callable[P, R]:
 def in_batches(
     program: Callable[..., Any], rows: Any, size: int, *, workers: int | None = None
 ) -> Any:
-    """Evaluate a program on all rows in batches of one size, several batches in parallel.
-
-    `rows` is a tuple of trees of arrays [row, ...], of at least one row. The last batch is padded
-    with the last row: batches of one size take one program, traced and compiled once for any number
-    of rows. The results are NumPy arrays [row, ...]. By default there is a thread per core.
-    """
+    """Evaluate a program on all rows [row, ...] in batches of one size, several in parallel."""
     rows = jax.tree.map(np.asarray, rows)
     total = len(jax.tree.leaves(rows)[0])
 

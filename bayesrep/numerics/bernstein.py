@@ -22,9 +22,6 @@ def bernstein_basis(
 
 
 def smooth_basis(degree: int, size: int) -> Float[np.ndarray, "{degree}+1 {size}"]:
-    """Build columns from smooth to wiggly on the points x_j = j/d: 1, then Legendre polynomials.
-
-    Column r is the Legendre polynomial P_r(2 x − 1), which is ±1 at both ends.
-    """
+    """Build the Legendre polynomials P_r(2 x − 1) at x_j = j/d, from smooth to wiggly."""
     points = np.linspace(-1.0, 1.0, degree + 1)
     return np.polynomial.legendre.legvander(points, size - 1).astype(np.float64)

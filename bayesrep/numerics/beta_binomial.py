@@ -34,10 +34,7 @@ Below = Float[np.ndarray, "#cell step"] | Float[Array, "#cell step"]
 
 
 def counts_below(counts: Int[np.ndarray, "cell"], size: int) -> Float[np.ndarray, "cell {size}"]:
-    """Build the 0/1 matrix with ones where the column number is below the row's count.
-
-    Its product with log(a + 0..size−1) is the logarithm of the rising factorials (a)_counts.
-    """
+    """Build the 0/1 matrix whose product with log(a + 0..size−1) is log (a)_counts."""
     return (np.arange(size) < counts[:, None]).astype(np.float64)
 
 
@@ -54,10 +51,7 @@ def log_cells(
     below_rejected: Below,
     below_shown: Below,
 ) -> Float[Array, "*batch cell"]:
-    """Compute log (a)_k (b)_{n−k} / (a + b)_n, the beta-binomial log mass without log C(n, k).
-
-    Matrices are those of `counts_below`, for k, n − k and n of the cells.
-    """
+    """Compute log (a)_k (b)_{n−k} / (a + b)_n by `counts_below` of k, n − k and n."""
     return (
         log_rising(a, below_selected)
         + log_rising(b, below_rejected)
@@ -78,11 +72,7 @@ def log_masses(
     b: Float[Array, "component"],
     trials: Sequence[int],
 ) -> Float[Array, "*mixture size selected"]:
-    """Compute log f_N(r) for every N of `trials` and r = 0..max N, without C(N, r): equation M2.
-
-    Of one or several mixtures of the same components, for increasing N. Entries with r > N are
-    finite and meaningless.
-    """
+    """Compute log f_N(r), r ≤ N, of increasing `trials` N, without C(N, r): equation M2."""
     low, high = trials[0], trials[-1]
     # One product with a triangular matrix gives all rising factorials of a, b and a + b.
     below = counts_below(np.arange(high + 1), high).T
@@ -124,10 +114,7 @@ def hankel(
 def virtual_annotators(
     a: Float[Array, "*batch"], b: Float[Array, "*batch"], degree: int
 ) -> Float[Array, "*batch {degree}+1"]:
-    """Compute P(J = j | component) for J of `degree` further annotators.
-
-    Beta-binomial(degree, a, b); a posterior predictive given k of n uses a + k and b + n − k.
-    """
+    """Compute P(J = j | component), J of `degree` further ones: Beta-binomial(degree, a, b)."""
     below = counts_below(np.arange(degree + 1), degree)
     log_mass = log_cells(a, b, below, below[::-1], counts_below(np.array([degree]), degree))
     choices = log_binomial(degree, np.arange(degree + 1)).reshape((1,) * a.ndim + (-1,))

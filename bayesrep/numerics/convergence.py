@@ -192,12 +192,9 @@ def _autocovariance(
     """Compute the autocovariance by lag, averaged over halves."""
     length = centered.shape[2]
     # Zero padding to twice the length makes the circular convolution a linear one.
-    padded = _fast_length(2 * length)
+    # The smallest length of a fast transform: 1, 3, 5, 9, 15 or 25 times a power of two.
+    odds = (1, 3, 5, 9, 15, 25)
+    padded = min(odd << (-(-2 * length // odd) - 1).bit_length() for odd in odds)
     transform = np.fft.rfft(centered, padded, axis=2)
     power = (np.square(transform.real) + np.square(transform.imag)).mean(axis=1)
     return np.fft.irfft(power, padded, axis=1)[:, :length] / length
-
-
-def _fast_length(least: int) -> int:
-    """Return the smallest FFT length ≥ `least`: 1, 3, 5, 9, 15 or 25 times a power of two."""
-    return min(odd << (-(-least // odd) - 1).bit_length() for odd in (1, 3, 5, 9, 15, 25))

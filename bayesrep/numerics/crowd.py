@@ -57,10 +57,7 @@ def residuals(
     images: int,
     workers: int,
 ) -> sparse.csr_array:
-    """Compute the residual r_xw of every answer: [image, worker], sparse.
-
-    For an image with a single answer, r is the answer minus the mean of all answers.
-    """
+    """Compute the residual r_xw of every answer, a single one's to the mean: [image, worker]."""
     n_annotators = np.bincount(image, minlength=images)[image]
     others = np.bincount(image, selected, minlength=images)[image] - selected
     mean = selected.mean() if len(selected) else 0.0
@@ -70,10 +67,7 @@ def residuals(
 
 
 def overlap_correction(datasets: Sequence[sparse.csr_array]) -> float:
-    """Average 1 + c / ((n − 1) (n' − 1)) over pairs of a worker's images; 1 where none has two.
-
-    Takes the `residuals` of every data set, with the same workers.
-    """
+    """Average 1 + c / ((n − 1) (n' − 1)) over pairs of a worker's images; 1 where none has two."""
     answered = sparse.csr_array(sparse.vstack(datasets), copy=True)
     answered.data = np.ones(answered.nnz)
     n_annotators = answered.sum(axis=1)
@@ -138,10 +132,7 @@ def cluster_covariance(
 def few_clusters_stretch(
     weight: Float[np.ndarray, "worker quantity"],
 ) -> tuple[Float[np.ndarray, "quantity"], Float[np.ndarray, "quantity"]]:
-    """Compute the effective number of workers, and the t factor on a standard deviation.
-
-    From the sums m of every worker's |δ|.
-    """
+    """Compute the workers behind sums m of |δ|, and the t factor on a standard deviation."""
     effective = weight.sum(axis=0) ** 2 / np.maximum(
         np.square(weight).sum(axis=0), SMALLEST_POSITIVE
     )

@@ -47,11 +47,7 @@ def share_explained(
 def measured_gap(
     reference_correct: ArrayLike, replication_correct: ArrayLike
 ) -> Float[np.ndarray, "3"]:
-    """Compute the mean accuracy gap as measured and its 95 % interval over images.
-
-    Classifiers answer the same images, so the spread is that of their mean answer over images. The
-    interval is NaN where a data set has a single image.
-    """
+    """Compute the measured mean gap, and its 95 % interval over images (NaN of a single one)."""
     sides = [
         np.asarray(side, float).mean(axis=1) for side in (reference_correct, replication_correct)
     ]
@@ -66,10 +62,7 @@ def measured_gap(
 def accuracy_line(
     reference_accuracy: ArrayLike, accuracy: ArrayLike
 ) -> tuple[Summaries, Summaries]:
-    """Fit the least-squares line of an accuracy on the reference accuracy: slope, intercept.
-
-    NaN where all reference accuracies are equal.
-    """
+    """Fit the least-squares line on reference accuracies: slope, intercept; NaN of equal ones."""
     x, y = np.asarray(reference_accuracy, float), np.asarray(accuracy, float)
     mean = x.mean(axis=-1)
     centered = x - mean[..., None]

@@ -101,10 +101,7 @@ def find_leniencies(answers: CrowdAnswers) -> Leniencies:
 
 
 def _crowds(answers: CrowdAnswers) -> Ints:
-    """Number every worker's crowd: data sets that share workers are rated by one crowd.
-
-    −1 for a worker with fewer than two answers, whose leniency is not identified.
-    """
+    """Number workers' crowds, of data sets that share workers; −1 of fewer than two answers."""
     dataset = answers.dataset[answers.image]
     shape = (int(answers.dataset.max()) + 1, answers.workers)
     answered = sparse.csr_array((np.ones(len(dataset)), (dataset, answers.worker)), shape)

@@ -49,10 +49,7 @@ class _State(NamedTuple):
 def bounded_least_squares(
     design: ArrayLike, targets: ArrayLike, rows: ArrayLike, lower: Bound, upper: Bound
 ) -> Float[Array, "problem parameter"]:
-    """Solve for the coefficients ω of every target y.
-
-    D, of full column rank, is the design, and G the rows: some ω satisfies lower < G ω < upper.
-    """
+    """Solve for ω of every y; D has full column rank, and some ω is inside the bounds."""
     q, inverse = _orthonormal(jnp.asarray(design))
     bounded = jnp.asarray(rows)
     nearest = jax.vmap(lambda z: _project(z, inverse, bounded, lower, upper))(

@@ -52,10 +52,7 @@ class CrowdAnswers:
 
 @dataclass(frozen=True, eq=False)
 class Leniencies:
-    """Workers' leniencies b after expectation propagation, in logits.
-
-    The cavity moments of an answer are those of its worker's b without the answer.
-    """
+    """Workers' leniencies b, in logits; an answer's cavity moments are without that answer."""
 
     spread: float  # τ
     mean: Float[np.ndarray, "worker"]
@@ -77,10 +74,7 @@ def panel_logit(
     mean: Float[np.ndarray, "worker"],
     variance: Float[np.ndarray, "worker"],
 ) -> Float[np.ndarray, "node"]:
-    """Compute the conditional logit α for every logit t of s, the mean over these workers.
-
-    Every worker's leniency has its own mean and variance.
-    """
+    """Compute the conditional logit α for every logit t of s, the mean over these workers."""
     leniency, share = _leniency_nodes(mean, variance, np.ones(len(mean)))
     return _solve_logit(logit, leniency, np.log(share))
 

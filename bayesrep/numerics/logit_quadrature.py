@@ -1,9 +1,7 @@
 """Quadrature under beta mixtures by one fixed rule: the trapezoid on the logit scale.
 
-With t = log(s / (1 − s)) a beta density becomes s^a (1 − s)^b / B(a, b), analytic and decaying like
-exp(−a |t|) and exp(−b |t|): the poles of Beta(a < 1, b < 1) at 0 and 1 are gone, and the trapezoid
-rule converges geometrically. A further substitution t = c sinh(u / c) extends the range far enough
-for the slowest decay. Weights are normalised, so no beta function is needed either.
+With t = logit s a beta density is s^a (1 − s)^b / B(a, b): its poles are gone, and the rule
+converges geometrically. t = c sinh(u / c) extends the range far enough for the slowest decay.
 """
 
 import jax

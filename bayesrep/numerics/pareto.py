@@ -24,10 +24,7 @@ def tail_length(count: int) -> int:
 def pareto_smooth(
     log_ratios: Float[np.ndarray, "problem draw"],
 ) -> tuple[Float[np.ndarray, "problem draw"], Float[np.ndarray, "problem"]]:
-    """Smooth the tail of raw log importance weights and estimate its Pareto shape k.
-
-    The log weights are normalised over draws. Up to k = 0.7 averages under them are reliable.
-    """
+    """Smooth the tail of log weights, and estimate its Pareto shape k (up to 0.7 reliable)."""
     count = log_ratios.shape[1]
     weights = log_ratios - log_ratios.max(axis=1, keepdims=True)
     length = tail_length(count)
@@ -45,22 +42,16 @@ def pareto_smooth(
         if fitted.any():
             k, sigma = _fit_pareto(np.maximum(excess[fitted], SMALLEST_POSITIVE))
             steps = (np.arange(length) + 0.5) / length
-            quantiles = sigma[:, None] * _pareto_quantiles(steps, k[:, None])
+            # Repeated draws may fit shapes of hundreds, of infinite quantiles: weights end at 1.
+            is_zero, safe = np.abs(k) < 1e-12, np.where(np.abs(k) < 1e-12, 1.0, k)[:, None]
+            with np.errstate(over="ignore"):
+                powers = np.expm1(-safe * np.log1p(-steps)) / safe
+            quantiles = sigma[:, None] * np.where(is_zero[:, None], -np.log1p(-steps), powers)
             smooth = np.minimum(np.log(quantiles + cutoff[fitted]), 0)
             rows = np.flatnonzero(fitted)[:, None]
             weights[rows, order[fitted, 1:]] = smooth
             shape[fitted] = k
     return weights - logsumexp(weights, axis=1, keepdims=True), shape
-
-
-def _pareto_quantiles(
-    p: Float[np.ndarray, "step"], k: Float[np.ndarray, "problem 1"]
-) -> Float[np.ndarray, "problem step"]:
-    is_zero = np.abs(k) < 1e-12
-    safe = np.where(is_zero, 1.0, k)
-    # Repeated draws may fit shapes of hundreds with infinite quantiles: weights are capped at 1.
-    with np.errstate(over="ignore"):
-        return np.where(is_zero, -np.log1p(-p), np.expm1(-safe * np.log1p(-p)) / safe)
 
 
 def _fit_pareto(

@@ -2,9 +2,7 @@
 
     log (x)_r = log x + log (x + 1) + ⋯ + log (x + r − 1)
 
-The first steps are summed. What follows starts at y = x + 64 or above, where Stirling's series
-gives log Γ(y + m) − log Γ(y) to the last digit; its large terms are subtracted before they are
-computed, so that nothing cancels at a large x.
+Beyond the first steps by Stirling's series, its large terms subtracted before they are computed.
 """
 
 import numpy as np
@@ -36,11 +34,7 @@ def log_ratio(
     a: Float[np.ndarray, "*batch"],
     counts: Int[np.ndarray, "count"],
 ) -> Float[np.ndarray, "*batch count"]:
-    """Compute log (b)_r / (a + b)_r for every pair and count r, also exactly where r is large.
-
-    The ratio of two long rising factorials is rearranged: beyond the first steps it is
-    Γ(y + a) / Γ(y) at their start over the same at their end.
-    """
+    """Compute log (b)_r / (a + b)_r for every pair and count r, also exactly where r is large."""
     head = np.minimum(counts, SUMMED_STEPS)
     logs = log_rising(b, head) - log_rising(a + b, head)
     is_long = counts > SUMMED_STEPS

@@ -21,10 +21,7 @@ def refuse_fork() -> None:
 
 @contextmanager
 def own_settings() -> Generator[None]:
-    """Run a block with 64-bit floats and without the caller's debugging settings of JAX.
-
-    Refused if JAX finds no device on the requested platforms, or in a fork (`refuse_fork`).
-    """
+    """Run a block with our settings of JAX; refused without a device, or in a fork."""
     import jax
 
     refuse_fork()

@@ -108,10 +108,7 @@ def passed_items(
     k: Int[np.ndarray, "k"],
     rng: np.random.Generator,
 ) -> Float[np.ndarray, "draw k"]:
-    """Simulate pass@k of these items: for each mixture, rates drawn given the counts.
-
-    `items` is the number of items with each count c of n.
-    """
+    """Simulate pass@k of `items` with each count: for each mixture, rates given the counts."""
     failed = np.zeros((len(rates.at_zero), len(k)))
     for c, n, count in zip(solved, attempts, items, strict=True):
         logs = log_parts(rates, np.array([c]), np.array([n]))[..., 0]

@@ -33,10 +33,7 @@ def bspline_basis(s: Points) -> Basis:
 
 
 def bsplines_in_truncated_powers() -> Float[np.ndarray, "7 7"]:
-    """Compute the matrix T with B-splines = truncated powers @ T.
-
-    A curve's B-spline coefficients ω have truncated-power coefficients T ω.
-    """
+    """Compute T with B-splines = truncated powers @ T, by which coefficients ω become T ω."""
     points = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0])
     powers, bsplines = truncated_power_basis(points), bspline_basis(points)
     # One step of iterative refinement: the truncated powers are ill conditioned.

@@ -1,10 +1,7 @@
 """Sequential Monte Carlo by likelihood tempering, under a standard normal prior.
 
-Particles start as draws of the prior. The likelihood is raised to powers from 0 to 1, each chosen
-such that the effective sample size is half of the particles; after each, particles are resampled
-and moved by steps of random-walk Metropolis whose covariance is the particles' own (Del
-Moral, Doucet and Jasra, 2006, "Sequential Monte Carlo samplers", JRSS B 68). It needs no gradient,
-so the likelihood may be discontinuous, and it represents separate modes.
+Del Moral, Doucet and Jasra (2006), "Sequential Monte Carlo samplers", JRSS B 68: each power of the
+likelihood halves the effective size; particles are resampled, and moved by random-walk Metropolis.
 """
 
 from collections.abc import Callable
@@ -24,10 +21,7 @@ _N_BISECTIONS = 40
 def tempered_draws(
     log_likelihood: LogLikelihood, dimension: int, particles: int, rng: np.random.Generator
 ) -> Float[np.ndarray, "particle parameter"]:
-    """Draw from the posterior: as many draws as particles, of equal weight.
-
-    Each of the parameters is N(0, 1) a priori. Some hundreds of particles are needed at least.
-    """
+    """Draw from the posterior of N(0, 1) parameters, as many draws as particles (hundreds)."""
     positions = rng.standard_normal((particles, dimension))
     log_likelihoods = log_likelihood(positions)
     power, scale = 0.0, 1.0

@@ -26,11 +26,7 @@ def check_annotators(annotators: int, n_annotators: Counts) -> None:
 
 
 def thinning_matrix(selected: Counts, n_annotators: Counts, annotators: int) -> sparse.csr_array:
-    """Compute P(k' of n' | k of n), each thinned count's probability for each cell.
-
-    Sparse: only possible counts are stored, max(0, k − n + n') to min(k, n'). Where n = n' a row is
-    exactly 1 at k.
-    """
+    """Compute P(k' of n' | k of n), sparse; where n = n' a row is exactly 1 at k."""
     check_annotators(annotators, n_annotators)
     k, n = selected[:, None], n_annotators[:, None]
     # k' ranges over the hypergeometric's support.

@@ -1,8 +1,6 @@
 """Draws as an ArviZ object and as a file.
 
-ArviZ 0.23 keeps groups in `InferenceData`, ArviZ 1.x in xarray's `DataTree`; both are built
-here from one xarray data set per group, with names and coordinates alike. Commands do without
-either.
+ArviZ 0.23 has an `InferenceData`, 1.x an xarray `DataTree`: both are built of one data set a group.
 """
 
 import warnings
@@ -55,11 +53,7 @@ def build_posterior(
 
 
 def in_arviz(function: "Callable[Arguments, xr.DataTree]") -> Callable[Arguments, Posterior]:
-    """Wrap a function that returns a tree, to return the installed ArviZ's type instead.
-
-    The result also has the log likelihood of the answers, which ArviZ looks for. ArviZ takes a
-    second to import; to write a tree only, call the function inside (`inspect.unwrap`).
-    """
+    """Wrap a function that returns a tree to return the installed ArviZ's type instead."""
 
     @wraps(function)
     def wrapper(*arguments: Arguments.args, **options: Arguments.kwargs) -> Posterior:

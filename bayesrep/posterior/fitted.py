@@ -212,12 +212,9 @@ class Fitted:
         sites = [group[name].values for name in record.shared if name in group]
         flat = [site[:, indices].reshape(len(site), len(indices), -1) for site in sites]
         shared = np.concatenate(flat, axis=2).astype(float)
-        return Influences.from_draws(self._stored_draws, shared, self.record.weight)
-
-    @cached_property
-    def _stored_draws(self) -> Float[np.ndarray, "chain stored classifier"]:
-        """The draws of the adjusted accuracies for which log likelihoods are stored."""
-        return self.adjusted_draws[:, draw_indices(self.need("log_density"), self.group)]
+        # The draws of the adjusted accuracies for which log likelihoods are stored.
+        stored = self.adjusted_draws[:, draw_indices(self.need("log_density"), self.group)]
+        return Influences.from_draws(stored, shared, self.record.weight)
 
     @property
     def knows_workers(self) -> bool:
@@ -260,18 +257,14 @@ class Fitted:
         """Join a data set with the posterior's densities of its images."""
         from bayesrep.posterior.workers import AnsweredImages  # sparse matrices take long to import
 
-        density = self.need("log_density", f"{role}_images")
+        name = f"{role}_images"
+        density = self.need("log_density", name)
+        # The stored density is that of all images of a cell together, and log P(k | n) of one.
+        images = np.maximum(self.need("observed_data", name)[name].values, 1)
         return AnsweredImages(
             self.images.datasets[role],
             cells_along(density, role),
             self.cell_of_images(role),
-            self._log_mass(role),
+            density[name].values / images,
             self._log_answers if role == "replication" else None,
         )
-
-    def _log_mass(self, role: str) -> Float[np.ndarray, "chain stored cell"]:
-        """Draws of log P(k | n), for one image of each cell of a data set."""
-        name = f"{role}_images"
-        # The stored density is that of all images of a cell together.
-        images = self.need("observed_data", name)[name].values
-        return self.need("log_density", name)[name].values / np.maximum(images, 1)

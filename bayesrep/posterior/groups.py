@@ -115,10 +115,7 @@ def draw_indices(thinned: Group, group: Group) -> Int[np.ndarray, "stored"]:
 
 @dataclass(frozen=True)
 class FitRecord:
-    """Model, options and sampler of a fit, from the attributes of its posterior.
-
-    `model` and `options` are the model itself and its parsed options; using these imports JAX.
-    """
+    """Model, options and sampler of a fit; `model` and `options` import JAX."""
 
     name: str  # of the model
     recorded_options: Mapping[str, Any]  # as its attributes have them

@@ -34,11 +34,7 @@ DRAWS_PER_DIRECTION = 5
 
 
 def center_draws(draws: NDArray[np.floating]) -> Floats:
-    """Center draws [chain, draw, ...] within blocks, as [block, S, ...].
-
-    Blocks are nearly independent: antithetic draws, which lie half of all draws apart, are in one
-    block.
-    """
+    """Center draws [chain, draw, ...] within nearly independent blocks [block, S, ...]."""
     flat = np.asarray(draws, dtype=float).reshape(-1, *draws.shape[2:])
     half = len(flat) // 2
     size = half // N_BLOCKS

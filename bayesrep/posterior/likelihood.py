@@ -1,8 +1,4 @@
-"""Log likelihood of the classifiers' answers, computed from the stored logits.
-
-It is that of the model's distribution (`bayesrep.models.answers`), and as large as the logits
-themselves, so no file has both.
-"""
+"""Log likelihood of the classifiers' answers, from the stored logits: no file has both."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any

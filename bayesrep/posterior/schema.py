@@ -7,7 +7,7 @@ import numpy as np
 
 from bayesrep.bounds import LARGEST_COUNT
 from bayesrep.errors import PosteriorError, StudyError, Violation
-from bayesrep.files.netcdf import Group, Variable
+from bayesrep.files.netcdf import Group
 from bayesrep.files.strict_json import parse
 from bayesrep.models import MODELS
 from bayesrep.posterior.groups import CellNames, Posterior, draw_indices, read_group
@@ -15,7 +15,6 @@ from bayesrep.posterior.likelihood import CODE_VARS
 from bayesrep.posterior.verdict import DRAW_DIMS
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.validation import REQUIRED_ROLES
-from bayesrep.types import Floats
 
 Dims = tuple[str, ...]
 BY_CLASSIFIER: Dims = (*DRAW_DIMS, "classifier")
@@ -114,12 +113,12 @@ def violations(posterior: Posterior) -> Iterator[Violation]:
             yield Violation("posterior-group-draws-differ")
     # Summaries and checks rely on probabilities without NaN.
     accuracy = groups["posterior"]["adjusted_accuracy"].values
-    if accuracy.dtype.kind != "f" or not accuracy.size or not _is_accuracy(accuracy):
+    if (
+        accuracy.dtype.kind != "f"
+        or not accuracy.size
+        or not ((accuracy >= 0) & (accuracy <= 1)).all()  # NaN is not
+    ):
         yield Violation("adjusted-accuracy-out-of-range")
-
-
-def _is_accuracy(accuracy: Floats) -> bool:
-    return bool(((accuracy >= 0) & (accuracy <= 1)).all())  # NaN is not
 
 
 def _group_violations(name: str, group: Group) -> Iterator[Violation]:
@@ -149,22 +148,20 @@ def _group_violations(name: str, group: Group) -> Iterator[Violation]:
         ):
             yield Violation("posterior-variable-without-draws", group=name, variable=variable)
     for dim in NAMED_DIMS:
-        if dim in group.sizes:
-            yield from _name_violations(f"{name}/{dim}", group.coords.get(dim))
+        if dim not in group.sizes:
+            continue
+        names = group.coords.get(dim)
+        values = [] if names is None else names.values.tolist()
+        if names is None or len(names.dims) != 1 or not all(map(_is_text, values)):
+            yield Violation("posterior-names-missing", where=f"{name}/{dim}")
+        elif len(set(values)) < len(values):
+            yield Violation("posterior-name-repeated", where=f"{name}/{dim}")
     roles = [dim.removesuffix("_cell") for dim in group.sizes if dim.endswith("_cell")]
     for role in roles:
         yield from _cell_violations(name, group, role)
     coordinates = {f"{role}_{each}" for role in roles for each in CellNames._fields}
     if strange := sorted(set(group.coords) - coordinates - set(group.sizes) - set(meanings)):
         yield Violation("posterior-coordinate-foreign", group=name, coordinate=strange[0])
-
-
-def _name_violations(where: str, names: Variable | None) -> Iterator[Violation]:
-    values = [] if names is None else names.values.tolist()
-    if names is None or len(names.dims) != 1 or not all(map(_is_text, values)):
-        yield Violation("posterior-names-missing", where=where)
-    elif len(set(values)) < len(values):
-        yield Violation("posterior-name-repeated", where=where)
 
 
 def _cell_violations(name: str, group: Group, role: str) -> Iterator[Violation]:

@@ -163,10 +163,7 @@ def judge_weights(pareto_k: float, ess: float) -> Verdict:
 
 
 def certify_draws(group: Group, stats: Group | None) -> Group:
-    """Judge the draws again if they are not exactly those that the fit judged.
-
-    The recorded verdict does not hold for a subset of a fit's draws, nor for several runs'.
-    """
+    """Judge draws again that are not exactly those judged: a part of a fit's, or several runs'."""
     attrs = group.attrs
     # Labels of chains and draws rise in every fit, and in subsets that keep their order.
     if any((np.diff(group[dim].values) <= 0).any() for dim in DRAW_DIMS if dim in group):

@@ -1,14 +1,11 @@
 """Variance of the adjusted accuracies over the workers who happened to answer.
 
-An image's influence on a posterior mean is a posterior covariance (Giordano and Broderick 2023,
-"The Bayesian infinitesimal jackknife for variance", equation 7), and that of an answer a difference
-of two, by which the mean moves when the answer turns from no to yes:
+By influences (Giordano and Broderick 2023, equation 7): an answer that turns to yes moves a mean by
 
     T(k) − T(k − 1)  =  Cov_post(A, log p(image with k selections) − log p(image with k − 1)),
 
 which `bayesrep.numerics.crowd` sums over workers. log p of an image is that of its count and, on
-the replication, of every classifier's answer. If the study has no image with that count, T is
-interpolated linearly between the nearest counts that it has, out of as many annotators.
+the replication, of every classifier's answer; T is linear between the counts that the study has.
 """
 
 from collections.abc import Iterator, Sequence

@@ -101,7 +101,12 @@ def regress_classifiers(
     """
     fitted = Fitted(study, posterior).require_convergence(allow_unconverged=allow_unconverged)
     classifiers = fitted.statistics.classifiers
-    terms = make_terms(_read_table(covariates), classifiers)
+    try:
+        table = as_polars(covariates, "covariates", (CLASSIFIER_COLUMN, *COLUMN_ALIASES))
+    except StudyError as error:
+        kind = type(covariates).__name__
+        raise OptionError("covariates-not-table", type_name=kind, reason=reason(error)) from error
+    terms = make_terms(table, classifiers)
     design = make_design(terms, len(classifiers))
     adjusted, population = fitted.draws_over_crowds, fitted.population_draws
     quantities = {"adjusted_accuracy": adjusted, "population_gap": population - adjusted}
@@ -113,14 +118,6 @@ def regress_classifiers(
         for quantity, draws in quantities.items()
     ]
     return pl.concat(tables)
-
-
-def _read_table(covariates: Any) -> pl.DataFrame:
-    try:
-        return as_polars(covariates, "covariates", (CLASSIFIER_COLUMN, *COLUMN_ALIASES))
-    except StudyError as error:
-        kind = type(covariates).__name__
-        raise OptionError("covariates-not-table", type_name=kind, reason=reason(error)) from error
 
 
 def _tabulate(
@@ -200,10 +197,7 @@ def draw_effects(
     draws: Float[np.ndarray, "draw classifier"],
     random: np.random.Generator,
 ) -> Float[np.ndarray, "draw term"]:
-    """Draw β, one for each draw of y, by the equations of the module.
-
-    The design X is of full rank, with fewer terms than classifiers.
-    """
+    """Draw β, one for each draw of y, by the equations of the module; X is of full rank."""
     # By QR: normal equations would square the condition number of the design.
     basis, triangle = np.linalg.qr(design)
     projected = draws @ basis

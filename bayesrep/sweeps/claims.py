@@ -1,7 +1,6 @@
 """Locks by which several processes share the runs: a process locks a run's byte of a file.
 
-The system lets a process's locks go when it ends, however that was. A process has one claim at a
-time, or all in one opening of the file: closing it anywhere lets all of them go.
+They go where the process ends, or closes the file anywhere: all of one are in one opening.
 """
 
 import errno

@@ -16,20 +16,15 @@ SCORE_COLUMNS = (
 
 
 def varying_axes(runs: pl.DataFrame) -> list[str]:
-    """The method, and the axes that have several values; seeds are repeats, and no axis.
-
-    What a method has no use for does not vary, nor does what another study lacks.
-    """
-    columns = runs.columns[: runs.columns.index("fingerprint")]
-    axes = [name for name in columns if name not in (*NOT_AXES, "method")]
-    return ["method", *(name for name in axes if _has_several(runs, name))]
-
-
-def _has_several(runs: pl.DataFrame, axis: str) -> bool:
-    words: dict[str, set[str]] = {}
-    for owner, value in zip(_owners(runs, axis), runs[axis].to_list(), strict=True):
-        words.setdefault(owner, set()).add(_word(value))
-    return max(map(len, words.values())) > 1
+    """The method, and the axes that vary where they are used; seeds are repeats, and no axis."""
+    axes = ["method"]
+    for name in runs.columns[: runs.columns.index("fingerprint")]:
+        owners = _owners(runs, name)
+        # Of an owner with several values there are more pairs than owners.
+        pairs = {*zip(owners, map(_word, runs[name].to_list()), strict=True)}
+        if name not in (*NOT_AXES, "method") and len(pairs) > len({*owners}):
+            axes.append(name)
+    return axes
 
 
 def _owners(runs: pl.DataFrame, axis: str) -> list[str]:
@@ -138,14 +133,9 @@ def scores_facts(table: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def remarks_text(runs: pl.DataFrame) -> Sequence[str]:
-    """List remarks beside the scores: why runs failed, and what others rest on."""
-    return [*failures_text(runs), *advice_text(runs)]
-
-
-def failures_text(runs: pl.DataFrame) -> Sequence[str]:
-    """Why runs failed, a line for each reason, and how many it met."""
+    """List remarks beside the scores: why runs failed, a reason a line, and the others' advice."""
     reasons = runs.filter(pl.col("error").is_not_null()).group_by("error", maintain_order=True)
-    return [f"{len(rows)} failed: {why}" for (why,), rows in reasons]
+    return [*(f"{len(rows)} failed: {why}" for (why,), rows in reasons), *advice_text(runs)]
 
 
 def advice_text(runs: pl.DataFrame) -> Sequence[str]:

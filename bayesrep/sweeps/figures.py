@@ -1,6 +1,7 @@
 """A sweep as a figure: methods side by side over the grid, coverage, and what they cost."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,10 @@ def sweep_figure(runs: pl.DataFrame, estimates: pl.DataFrame) -> Any:
     """The mean gap by method over the first axis that varies, coverage, and time."""
     axes = varying_axes(runs)
     axis = axes[1] if len(axes) > 1 else "method"
-    table = _average_over(scores(runs, estimates), axis)
+    # Over all other axes it is averaged.
+    means = pl.col("mean_gap", "gap_width", "single_held", "seconds").mean()
+    keys = list(dict.fromkeys(("method", axis)))
+    table = scores(runs, estimates).group_by(keys, maintain_order=True).agg(means)
     covered = table.filter(pl.col("single_held").is_not_null())
     has_coverage = len(covered) > 0
     drawing, places = panels(2 + has_coverage)
@@ -31,19 +35,12 @@ def sweep_figure(runs: pl.DataFrame, estimates: pl.DataFrame) -> Any:
     places[0].set(ylabel="mean bias-corrected gap (points)")
     if has_coverage:
         every = table["method"].unique(maintain_order=True).to_list()
-        _each_method(places[1], covered, axis, _draw_coverage, every)
+        _each_method(places[1], covered, axis, partial(_draw_points, "single_held", 100), every)
         places[1].axhline(95, color="0.4", lw=0.8, ls="--")
         places[1].set(ylabel="classifiers whose interval holds the truth (%)", ylim=(-3, 103))
     _times(places[-1], runs, table, axis)
     legend_below(drawing)
     return drawing
-
-
-def _average_over(table: pl.DataFrame, axis: str) -> pl.DataFrame:
-    """Scores by method and one axis, the others averaged over."""
-    means = ("mean_gap", "gap_width", "single_held", "seconds")
-    keys = list(dict.fromkeys(("method", axis)))
-    return table.group_by(keys, maintain_order=True).agg(pl.col(name).mean() for name in means)
 
 
 def _each_method(
@@ -53,10 +50,7 @@ def _each_method(
     draw: Callable[[Any, Any, pl.DataFrame, Any], None],
     every: Sequence[str] = (),
 ) -> None:
-    """Draw every method's values over an axis, methods a little apart.
-
-    Those of the table, in the looks that they have among `every` method where more are drawn.
-    """
+    """Draw the table's methods over an axis, a little apart, in their looks among `every`."""
     values = table[axis].unique(maintain_order=True).to_list()
     methods = table["method"].unique(maintain_order=True).to_list()
     for number, method in enumerate(methods):
@@ -90,12 +84,8 @@ def _draw_gaps(axes: Any, x: Any, rows: pl.DataFrame, look: Any) -> None:
     interval_points(axes, x, gap, gap - half, gap + half, **look)
 
 
-def _draw_coverage(axes: Any, x: Any, rows: pl.DataFrame, look: Any) -> None:
-    axes.plot(x, 100 * rows["single_held"].cast(pl.Float64).to_numpy(), lw=0, **look)
-
-
-def _draw_seconds(axes: Any, x: Any, rows: pl.DataFrame, look: Any) -> None:
-    axes.plot(x, rows["seconds"].cast(pl.Float64).to_numpy(), lw=0, **look)
+def _draw_points(name: str, unit: int, axes: Any, x: Any, rows: pl.DataFrame, look: Any) -> None:
+    axes.plot(x, unit * rows[name].cast(pl.Float64).to_numpy(), lw=0, **look)
 
 
 def _times(axes: Any, runs: pl.DataFrame, table: pl.DataFrame, axis: str) -> None:
@@ -109,5 +99,5 @@ def _times(axes: Any, runs: pl.DataFrame, table: pl.DataFrame, axis: str) -> Non
             axes.plot(rows["size"], rows["seconds"], lw=0, **_look(method, methods))
         axes.set(xscale="log", xlabel="images x classifiers")
     else:
-        _each_method(axes, table, axis, _draw_seconds)
+        _each_method(axes, table, axis, partial(_draw_points, "seconds", 1))
     axes.set(yscale="log", ylabel="seconds a run")

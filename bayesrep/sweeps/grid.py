@@ -2,15 +2,12 @@
 
     method = ["naive", "em-spline", "laplace"]
     annotators = ["all", 5, 10]        # kept of every image's answers
-
     [[study]]
     simulate = { images = 2000, annotators = 20, classifiers = 10, seed = [1, 2, 3] }
-
     [options]                          # fields of the model's options
     components = ["default", 3]
 
-Every name takes a value or a list of values, and all lists make one grid. Its checks need no data:
-what a file of a study holds is for whoever reads it.
+Every name takes a value or a list of values, and all lists make one grid. No check needs data.
 """
 
 from collections.abc import Mapping, Sequence
@@ -98,10 +95,6 @@ def _method(place: GridPlace, value: Any) -> str:
     return label(toml.call_at_place(place, parse, name))
 
 
-def _annotators(place: GridPlace, value: Any) -> Value:
-    return None if value == ALL_ANSWERS else toml.whole_number(1)(place, value)
-
-
 def _acceptance(place: GridPlace, value: Any) -> Value:
     """Check a probability that NUTS adapts its step size to: as `fit` takes it, above 0."""
     if value == 0:
@@ -111,7 +104,7 @@ def _acceptance(place: GridPlace, value: Any) -> Value:
 
 AXIS_CHECKS: Mapping[str, Check] = {
     "method": _method,
-    "annotators": _annotators,
+    "annotators": toml.optional(toml.whole_number(1), ALL_ANSWERS),
     "model": toml.optional(toml.word(MODELS)),
     "chains": toml.optional(toml.whole_number(1)),
     "warmup": toml.optional(toml.whole_number(10)),

@@ -97,13 +97,11 @@ def expand(
             studies, axes["annotators"], map(str, axes["method"])
         )
         for settings, chosen in _settings(method, axes, options, options_by_model)
-        for seed in (axes["seed"] if has_use_of_seed(method, settings) else (None,))
+        for is_random in [
+            method.partition("(")[0] not in NO_SEED or dict(settings).get("bootstrap")
+        ]
+        for seed in (axes["seed"] if is_random else (None,))
     )
-
-
-def has_use_of_seed(method: str, settings: Settings) -> bool:
-    """Return whether a method is random."""
-    return method.partition("(")[0] not in NO_SEED or bool(dict(settings).get("bootstrap"))
 
 
 def _settings(

@@ -1,8 +1,7 @@
 """Making the runs that are missing, in this process or in several, and when that will end.
 
-Each process has its share of the cores, and its own GPU where there are any. Commands on one folder
-share its runs (`bayesrep.sweeps.claims`). A finished run is written before anything is said of it:
-by the process that made it, or where a Ray cluster makes the runs by the one that asked for them.
+Each process has its share of the cores, and its own GPU where there are any. A finished run is
+written before anything is said of it: by who made it, of a Ray cluster by who asked for it.
 """
 
 import os
@@ -38,9 +37,8 @@ class FinishedRun(NamedTuple):
 
 def finished_run(run: SweepRun, result: Result) -> FinishedRun:
     """A finished run."""
-    return FinishedRun(
-        run.method, size_of(run), working_seconds(result["seconds"]) + result["seconds"]["study"]
-    )
+    seconds = working_seconds(result["seconds"]) + result["seconds"]["study"]
+    return FinishedRun(run.method, size_of(run), seconds)
 
 
 def size_of(run: SweepRun) -> tuple[Any, ...]:
@@ -106,10 +104,7 @@ def make(
 def make_on_cluster(
     missing: Sequence[SweepRun], out: Path, *, cluster: str, on_result: Callable[[int], OnResult]
 ) -> int:
-    """Make runs on a Ray cluster and keep what each comes to; how many these were.
-
-    Every GPU makes one run at a time; without any, every machine does, with all its cores.
-    """
+    """Make runs on a Ray cluster, one a GPU or else a machine, and keep them: how many."""
     with joined_cluster(cluster) as ray:
         every = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         cores = [machine["CPU"] for machine in every if machine.get("CPU")]

@@ -144,13 +144,7 @@ def _is_place(axes: Any) -> bool:
 
 
 def read_tables(out: Path) -> tuple[pl.DataFrame, pl.DataFrame, int]:
-    """Both tables of the runs that are finished, and how many the grid has.
-
-    Raises
-    ------
-    OptionError
-        If the folder is not a sweep's, or nothing is finished.
-    """
+    """Both tables of the finished runs, and how many the grid has; refused where none is."""
     record = _record(out)
     if record is None:
         raise OptionError("sweep-folder-missing", folder=out, file=SWEEP_RECORD)
@@ -182,14 +176,18 @@ def tables(
     stages = list(dict.fromkeys(name for key in keys for name in results[key]["seconds"]))
     rows: dict[str, list[Any]] = {"run": keys}
     rows |= {name: _unify_column([axes_by_key[key].get(name) for key in keys]) for name in axes}
-    rows |= {name: [_cell(results[key].get(name)) for key in keys] for name in RESULT_TYPES}
+    rows |= {name: [results[key].get(name) for key in keys] for name in RESULT_TYPES}
+    rows["versions"] = [None if each is None else json.dumps(each) for each in rows["versions"]]
     seconds = [results[key]["seconds"] for key in keys]
     rows["seconds"] = [working_seconds(each) for each in seconds]
     rows["ess_per_second"] = [ess_per_second(results[key]) for key in keys]
     rows |= {f"seconds_{n.replace(' ', '_')}": [s.get(n) for s in seconds] for n in stages}
     of_runs = pl.DataFrame(rows, strict=False, infer_schema_length=None)
-    numbers = [*(name for name, kind in RESULT_TYPES.items() if kind is float)]
-    numbers += ["seconds", "ess_per_second"]
+    numbers = [
+        "seconds",
+        "ess_per_second",
+        *(n for n, kind in RESULT_TYPES.items() if kind is float),
+    ]
     of_runs = of_runs.with_columns(
         pl.col(*numbers).cast(pl.Float64), pl.col("error").cast(pl.String)
     )
@@ -206,10 +204,6 @@ def _unify_column(values: list[Any]) -> list[Any]:
     """A column of one kind: text, where some are words, numbers or lists and others are not."""
     kinds = {float if is_of_kind(each, float) else type(each) for each in values} - {type(None)}
     return [each if each is None or len(kinds) < 2 else str(each) for each in values]
-
-
-def _cell(value: Any) -> Any:
-    return json.dumps(value) if isinstance(value, dict) else value
 
 
 def working_seconds(stages: Mapping[str, float]) -> float:

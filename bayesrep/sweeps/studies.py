@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from inspect import unwrap
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from bayesrep.studies.selection import truncating
 from bayesrep.studies.simulate import simulate_study
 from bayesrep.studies.study import Study
 from bayesrep.sweeps.run_spec import StudySpec
-from bayesrep.types import Floats, Ints
+from bayesrep.types import Floats
 
 ANSWERS_SEED = 0
 """Decides which answers are kept, in every sweep the same."""
@@ -28,10 +29,6 @@ ANSWERS_SEED = 0
 @lru_cache(maxsize=1)  # runs of one study follow one another
 def study_of(spec: StudySpec) -> Study:
     """The study, with all of its answers."""
-    return _make_study(spec)
-
-
-def _make_study(spec: StudySpec) -> Study:
     settings: dict[str, Any] = dict(spec.settings)
     if spec.kind == "folder":
         return read_study(spec.files[0])
@@ -46,8 +43,9 @@ def _make_study(spec: StudySpec) -> Study:
 
 def add_contents(specs: Sequence[StudySpec]) -> tuple[StudySpec, ...]:
     """Add a digest of contents to each study that is read; an unreadable one is refused."""
+    read = unwrap(study_of)  # kept of no earlier time
     return tuple(
-        each if each.kind == "simulate" else replace(each, contents=contents(_make_study(each)))
+        each if each.kind == "simulate" else replace(each, contents=contents(read(each)))
         for each in specs
     )
 
@@ -67,11 +65,7 @@ def contents(study: Study) -> str:
 
 
 def true_accuracies(study: Study) -> Floats | None:
-    """True adjusted accuracies [C], where they are known: of simulations and of placebos.
-
-    Both parts of a placebo are of one data set, so that what was measured on the reference is all
-    that a classifier should score.
-    """
+    """True adjusted accuracies [C] of simulations, and of placebos: those of the reference."""
     if study.truth is not None:
         return study.truth.adjusted_accuracy
     if study.provenance.get("source") == "cifar10h":
@@ -80,11 +74,7 @@ def true_accuracies(study: Study) -> Floats | None:
 
 
 def keep_answers(study: Study, annotators: int) -> Study:
-    """The study, had only so many annotators been asked about every image.
-
-    Which answers are kept is drawn once, whatever the run: fewer are some of more, and every
-    method sees the same.
-    """
+    """The study, had fewer annotators been asked: drawn once, fewer are some of more."""
     sets: dict[str, AnnotatedSet] = {}
     for number, (role, data) in enumerate(study.datasets.items()):
         check_annotators(annotators, data.shown)
@@ -104,7 +94,10 @@ def _keep_of_set(data: AnnotatedSet, annotators: int, rng: np.random.Generator) 
         one_by_one = deal_answers(rng, data.selected, data.shown, [1] * annotators)
         return replace(data, selected=np.sum(one_by_one, axis=0), shown=n)
     order = np.lexsort((rng.random(len(answers.image)), answers.image))
-    rows = np.sort(order[_place_within(answers.image[order]) < annotators])
+    # The place of every answer among those about its image, which stand together.
+    _, first, size = np.unique(answers.image[order], return_index=True, return_counts=True)
+    place = np.arange(len(order)) - np.repeat(first, size)
+    rows = np.sort(order[place < annotators])
     position = None if answers.position is None else answers.position[rows]
     rest = replace(
         answers,
@@ -114,9 +107,3 @@ def _keep_of_set(data: AnnotatedSet, annotators: int, rng: np.random.Generator) 
         position=position,
     )
     return replace(data, selected=rest.counts(len(n))[0], shown=n, answers=rest)
-
-
-def _place_within(sorted_values: Any) -> Ints:
-    """The place of every value among those equal to it, which stand together."""
-    _, first, size = np.unique(sorted_values, return_index=True, return_counts=True)
-    return np.arange(len(sorted_values)) - np.repeat(first, size)

@@ -77,12 +77,6 @@ def _scenario(place: GridPlace, value: Any) -> str:
     return name
 
 
-def _kinds_of(annotation: Any) -> list[type]:
-    """The kinds of value that a reader's option may have, as it says itself."""
-    takes = (annotation, *get_args(annotation))
-    return [kind for kind in toml.KIND_NAMES if any(kind in (each, type(each)) for each in takes)]
-
-
 _UNUSED_OPTIONS = ("name", "keep_workers")  # options of readers that change no number
 
 
@@ -91,7 +85,13 @@ def _read(place: GridPlace, table: Mapping[str, Any], name: str) -> Iterator[Stu
     source = str(toml.word(readers)(place.child("source"), table["source"]))
     parameters = inspect.signature(READERS[source].read).parameters.values()
     options = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in _UNUSED_OPTIONS]
-    own = {p.name: kinds for p in options if (kinds := _kinds_of(p.annotation))}
+    # An option says itself which kinds of value it may have.
+    takes = {p.name: (p.annotation, *get_args(p.annotation)) for p in options}
+    own = {
+        name: kinds
+        for name, each in takes.items()
+        if (kinds := [kind for kind in toml.KIND_NAMES if {kind} & {*each, *map(type, each)}])
+    }
     toml.check_names(place, table, ("source", "files", "name", *own))
     inside = place.child("files")
     if "files" not in table:

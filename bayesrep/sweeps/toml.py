@@ -40,9 +40,9 @@ def values(place: GridPlace, entry: Any, check: Check) -> tuple[Value, ...]:
     return tuple(check(place, each) for each in listed)
 
 
-def optional(check: Check) -> Check:
-    """Allow `DEFAULT_WORD`, which is None, beside a check's own values."""
-    return lambda place, value: None if value == DEFAULT_WORD else check(place, value)
+def optional(check: Check, nothing: str = DEFAULT_WORD) -> Check:
+    """Allow a word, which is None, beside a check's own values."""
+    return lambda place, value: None if value == nothing else check(place, value)
 
 
 def check_names(place: GridPlace, entry: Any, names: Sequence[str]) -> None:

@@ -3,14 +3,17 @@
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import bayesrep
+from bayesrep.choices import AccuracyInterval
 from bayesrep.commands.options import (
+    PEOPLE_INPUTS,
     ROLE_NAMES,
-    add_protocol,
+    add_inputs,
     add_shared,
+    add_table,
+    given_inputs,
     given_options,
     names,
     read_draws,
@@ -27,9 +30,22 @@ PUBLISHED_NOTE = (
 )
 
 
+INPUT_TEXTS = {
+    "humans": "a table of image, labeler, answer",
+    "labels": "label sets, in one or several files: real.json, or tables of image and label "
+    "(`collect read` writes them)",
+    **PEOPLE_INPUTS,
+    "classes": "groups of classes: a table with the column class, or superclasses.npy",
+    "subsets": "images to look at alone: a table of image and columns of true and false or names",
+    "posterior": "with --table robustness, adjusted accuracies in the place of the replication's",
+}
+
+
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    add_protocol(parser, *_TABLES)
+    add_shared(parser, "study")
+    add_table(parser, *_TABLES)
+    option("--interval", choices=get_args(AccuracyInterval), help="of accuracies (jeffreys)")
     option(
         "--datasets",
         type=names,
@@ -37,34 +53,13 @@ def add(parser: ArgumentParser) -> None:
         help="roles or names, the reference first; tables of one data set are of the first "
         "(reference,replication)",
     )
-    # Who is compared, and by which labels.
-    option("--humans", type=Path, metavar="FILE", help="a table of image, labeler, answer")
-    option(
-        "--labels",
-        type=Path,
-        nargs="+",
-        metavar="FILE",
-        help="label sets: real.json, or tables of image and label (`collect read` writes them)",
-    )
-    add_shared(parser, "--objects", "--counts", "--classes", "--by")
-    # What single tables take: subsets of images, effective robustness, the confusion.
-    option(
-        "--subsets",
-        type=Path,
-        metavar="FILE",
-        help="images to look at alone: a table of image and columns of true and false or names",
-    )
+    add_inputs(parser, **INPUT_TEXTS)
+    option("--by", metavar="COLUMN", help="the column of classes to put classes together by")
     option(
         "--baseline",
         type=names,
         metavar="NAMES|@FILE",
         help="classifiers that the line of the robustness goes through (all)",
-    )
-    option(
-        "--posterior",
-        type=Path,
-        metavar="posterior.nc",
-        help="with --table robustness: adjusted accuracies in the place of the replication's",
     )
     option("--between", type=names, metavar="A,B", help="the confusion of one less another's")
 
@@ -73,6 +68,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.studies.study_folder import StudyFolder
 
     table = _TABLES[arguments.table]
+    vars(arguments).update(dict.fromkeys(INPUT_TEXTS) | given_inputs(arguments, "labels"))
     _check_options(arguments, table)
     folder = StudyFolder(arguments.study)
     found, text, *facts = table.make(arguments, named_words(folder.provenance))
@@ -87,7 +83,7 @@ def _check_options(arguments: Namespace, table: "_Table") -> None:
         {name: [of for of, each in _TABLES.items() if name in each.options] for name in options},
     )
     if table.needs and not any(getattr(arguments, name) for name in table.needs):
-        needed = " or ".join(f"--{name}" for name in table.needs)
+        needed = " or ".join(f"--input {name}=FILE" for name in table.needs)
         raise OptionError("table-needs-file", table=arguments.table, options=needed)
 
 
@@ -101,16 +97,16 @@ def _two_names(arguments: Namespace) -> Sequence[str]:
 
 def _compare(arguments: Namespace, words: Words) -> tuple[Any, ...]:
     """Accuracies, pairs and lines, which come from one comparison."""
-    from bayesrep.protocols import compare, read_humans, read_label_sets
+    from bayesrep.protocols import compare, read_label_sets
     from bayesrep.protocols.humans import add_published
     from bayesrep.report import protocols_text
 
     both = _read_both(arguments)
-    humans = read_humans(arguments.humans, *both) if arguments.humans else None
     sets = None
     if arguments.labels:
         one, other = (read_label_sets(arguments.labels, data) for data in both)
         sets = one, other
+    humans = _read_humans(arguments, both)
     options = {**given_options(arguments, compare), "humans": humans, "sets": sets}
     comparison = compare(*both, **options)
     accuracies, lines = comparison.accuracies, comparison.lines
@@ -145,6 +141,13 @@ def _read_both(arguments: Namespace) -> Any:
     return read_predictions(arguments.study, roles, ranks=1)
 
 
+def _read_humans(arguments: Namespace, both: Sequence[Any]) -> Any:
+    """The answers of people, where there are any."""
+    from bayesrep.protocols import read_humans
+
+    return read_humans(arguments.humans, *both) if arguments.humans else None
+
+
 def _compare_subsets(arguments: Namespace, words: Words) -> tuple[Any, ...]:
     """Everybody on subsets of classes and of images."""
     from bayesrep import protocols
@@ -153,7 +156,7 @@ def _compare_subsets(arguments: Namespace, words: Words) -> tuple[Any, ...]:
     from bayesrep.report.subsets_text import subsets_text
 
     both = protocols.read_predictions(arguments.study, _two_names(arguments), ranks=1)
-    humans = protocols.read_humans(arguments.humans, *both) if arguments.humans else None
+    humans = _read_humans(arguments, both)
     sets = protocols.read_some_label_sets(arguments.labels, *both) if arguments.labels else None
     classes = both[0].classes
     groups = protocols.read_groups(arguments.classes, classes) if arguments.classes else None
@@ -179,7 +182,7 @@ def _list_missed(arguments: Namespace, words: Words) -> tuple[Any, ...]:
     from bayesrep.report.table_format import rows_table
 
     both = protocols.read_predictions(arguments.study, _two_names(arguments), ranks=1)
-    humans = protocols.read_humans(arguments.humans, *both) if arguments.humans else None
+    humans = _read_humans(arguments, both)
     rows = []
     sets = protocols.read_some_label_sets(arguments.labels, *both)
     for place, (data, labels) in enumerate(zip(both, sets, strict=True)):
@@ -211,8 +214,8 @@ def _confusion(arguments: Namespace, words: Words) -> tuple[Any, ...]:
     roles = arguments.datasets or ROLE_NAMES[: 1 if of_people and not arguments.humans else 2]
     data = protocols.read_predictions(arguments.study, roles, ranks=1)
     answers = data[0]
-    if arguments.humans:
-        answers = protocols.beside(answers, protocols.read_humans(arguments.humans, *data)[0])
+    if humans := _read_humans(arguments, data):
+        answers = protocols.beside(answers, humans[0])
     if of_people:
         options = given_options(arguments, protocols.read_people)
         answers = protocols.people_beside(answers, protocols.read_people(answers, **options))
