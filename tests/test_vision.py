@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageFile, UnidentifiedImageError
 from refusals import check, refusal, refused
-from small_networks import kill_evaluation, paint, save_weights
+from small_networks import evaluate, kill_evaluation, paint, quiet, save_weights
 
 import bayesrep
 from bayesrep.cli import main
@@ -35,7 +35,7 @@ from bayesrep.vision.architectures import describe
 from bayesrep.vision.cache import PixelCache
 from bayesrep.vision.catalogs import CATALOG_TITLES, Entry, catalog_names, read_catalog
 from bayesrep.vision.devices import Device, choose_device
-from bayesrep.vision.forward import evaluate, in_groups, upload
+from bayesrep.vision.forward import in_groups, upload
 from bayesrep.vision.image_digests import Contents
 from bayesrep.vision.images import list_images
 from bayesrep.vision.networks import Network, load_network
@@ -111,12 +111,11 @@ def finished(tmp_path_factory, pictures, weights):
     return study
 
 
+@quiet()
 def predict(images, study, weights, names=NAMES, dataset="v1", **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)
-        return bayesrep.predict(
-            images, dataset, names, study, weights=weights, progress=False, **options
-        )
+    return bayesrep.predict(
+        images, dataset, names, study, weights=weights, progress=False, **options
+    )
 
 
 def table(study, name, dataset="v1"):

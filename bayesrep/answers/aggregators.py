@@ -1,9 +1,6 @@
-"""Results of crowd-kit's aggregators on the same answers, next to selection frequencies.
+"""Results of crowd-kit's aggregators (extra ``crowd``) next to selection frequencies.
 
-Dawid and Skene (1979), MACE (Hovy et al. 2013) and GLAD (Whitehill et al. 2009) estimate one true
-answer about each image, and how well each worker finds it. That is another question than the
-selection frequency: where an image is contested there is no true answer to find, and their
-probabilities go to 0 or 1 where s does not. They run as crowd-kit ships them (extra ``crowd``).
+They estimate one true answer about an image and each worker's skill, not a selection frequency.
 """
 
 from typing import Any

@@ -1,9 +1,4 @@
-"""Tables in files of any kind: CSV and its kin, workbooks and Parquet.
-
-Columns of Parquet have their types; all others are text (`bayesrep.files.delimited`). Of both, text
-is without blanks around it and in NFC (`bayesrep.files.names`), so that names in a table are what
-they are in any other.
-"""
+"""Tables in files of any kind: CSV and its kin, workbooks and Parquet, whose columns have types."""
 
 import warnings
 from collections.abc import Callable, Collection

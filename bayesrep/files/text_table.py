@@ -87,9 +87,7 @@ def leave_out_index(
 ) -> pl.DataFrame:
     """Drop the index of a data frame, which is neither a classifier nor a group of images.
 
-    pandas, R and polars number rows in columns without a name (first in a text) or with one of
-    their own; names among `columns` are the reader's own, and those among `index` are an index by
-    the file's metadata. Other columns without a name are refused, and dropping a named one warns.
+    Names among `columns` are the reader's own; those among `index` are an index by metadata.
     """
     unnamed_columns, named = list[str](), list[str]()
     for number, column in enumerate(frame, 1):

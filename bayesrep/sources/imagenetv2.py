@@ -1,16 +1,6 @@
-"""ImageNet-v2 and the ImageNet validation set: the published predictions of many classifiers.
+"""ImageNet-v2 and ImageNet's validation set: predictions in modestyachts/ImageNetV2/data (MIT).
 
-The files are those of Recht et al. (2019), "Do ImageNet classifiers generalize to ImageNet?", in
-the `data` folder of github.com/modestyachts/ImageNetV2 (code and these data are MIT, the images
-are not part of them):
-
-    datasets/<test set>.json             image list: (file name or hash, wnid) pairs
-    predictions/<test set>/<model>.npy   int64 [N, 5], top-5 class numbers in the list's order
-    metadata/class_info.json             cid and wnid of the 1,000 classes
-
-The folder holds no annotations. To make a study, give the annotators' counts as a table with the
-columns dataset, image, selected and shown, where dataset is a test set's name and image is the name
-or hash in its list.
+datasets/SET.json: images and wnids; predictions/SET/MODEL.npy: top 5; metadata/class_info.json.
 """
 
 from collections.abc import Sequence
@@ -66,11 +56,21 @@ def read(
     StudyError
         If the counts name images that are not in the list, or anything cannot be read.
     """
-    answers = read_answers(_folder(paths), reference=reference, replication=replication)
+    folders = [Path(path) for path in paths if Path(path).is_dir()]
+    if len(folders) != 1:
+        raise StudyError("imagenetv2-takes-one-folder", folder_count=len(folders))
+    answers = read_answers(folders[0], reference=reference, replication=replication)
     tables = [Path(path) for path in paths if not Path(path).is_dir()]
     if not tables:
         return StudyContents(answers=answers)
-    counts = pl.concat([_read_counts(path) for path in tables])
+    parts: list[pl.DataFrame] = []
+    for path in tables:
+        frame, where = read_only(path, _TABLE_COLUMNS)
+        require(frame, _TABLE_COLUMNS, where)
+        names = [texts(frame[name], where) for name in _TABLE_COLUMNS[:2]]
+        numbers = [whole_numbers(frame[name], where) for name in _TABLE_COLUMNS[2:]]
+        parts.append(pl.DataFrame([*names, *numbers]))
+    counts = pl.concat(parts)
     by_role: dict[str, Predictions] = dict(zip(REQUIRED_ROLES, answers, strict=True))
     datasets = {role: _build_annotated_set(each, counts, tables) for role, each in by_role.items()}
     without = {role: len(by_role[role].images) - len(datasets[role].images) for role in by_role}
@@ -86,13 +86,6 @@ def read(
         },
     )
     return StudyContents.from_study(study, answers=answers)
-
-
-def _folder(paths: Sequence[str | Path]) -> Path:
-    folders = [Path(path) for path in paths if Path(path).is_dir()]
-    if len(folders) != 1:
-        raise StudyError("imagenetv2-takes-one-folder", folder_count=len(folders))
-    return folders[0]
 
 
 def read_answers(
@@ -220,14 +213,6 @@ def _top5(path: Path, images: int, classes: int) -> Ints:
     if top5.min() < 0 or top5.max() >= classes:
         raise StudyError("top5-class-out-of-range", path=path, largest_class=classes - 1)
     return top5
-
-
-def _read_counts(path: Path) -> pl.DataFrame:
-    frame, where = read_only(path, _TABLE_COLUMNS)
-    require(frame, _TABLE_COLUMNS, where)
-    converted = [texts(frame[name], where) for name in _TABLE_COLUMNS[:2]]
-    converted += [whole_numbers(frame[name], where) for name in _TABLE_COLUMNS[2:]]
-    return pl.DataFrame(converted)
 
 
 def _build_annotated_set(

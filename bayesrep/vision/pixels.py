@@ -1,9 +1,6 @@
 """Decode images and preprocess them as timm does, once for all classifiers that agree.
 
-Decoding is timm's: the first frame, converted to RGB, whatever the mode (CMYK, palette, 16-bit,
-with alpha), with the orientation flag left alone. Preprocessing is timm's evaluation transform up
-to, and without, the normalisation, so that its result is uint8 and classifiers that differ only in
-mean and standard deviation share it.
+That is timm's evaluation transform without the normalisation: uint8, whatever mean and deviation.
 """
 
 import io
@@ -15,7 +12,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +23,9 @@ from bayesrep.vision.image_digests import digest
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.timing import Spent
 from bayesrep.vision.torch_loading import load_timm
+
+if TYPE_CHECKING:
+    from bayesrep.vision.cache import PixelCache
 
 # What the known suffixes stand for. Pillow knows more, of which one starts other programs (EPS).
 IMAGE_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP", "AVIF")
@@ -85,10 +85,7 @@ def decode(data: bytes) -> Any:
 
 @contextmanager
 def quiet_images() -> Generator[None]:
-    """Silence what Pillow says about odd images, and have it refuse those that are cut off.
-
-    Whatever the rest of the process has it do; set here since it concerns every thread.
-    """
+    """Silence what Pillow says about odd images, and have it refuse those that are cut off."""
     from PIL import ImageFile
 
     logger = logging.getLogger("PIL")
@@ -133,18 +130,6 @@ class KeptPixels:
     contents: NDArray[np.uint64]
 
 
-class Pixels(Protocol):
-    """Store of preprocessed images between passes; see `bayesrep.vision.cache`."""
-
-    def get(self, rows: Ints) -> KeptPixels | None:
-        """Return these images' pixels, or None if some are missing."""
-        ...
-
-    def put(self, row: int, pixels: NDArray[np.uint8], content: int) -> None:
-        """Keep the pixels of one image, and the content they were made from."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class ImageBlock:
     """Some images, decoded once and preprocessed for every group of classifiers."""
@@ -162,7 +147,7 @@ def read_block(
     images: ImageSet,
     rows: Ints,
     preprocessings: Sequence[Preprocessing],
-    stores: Mapping[Preprocessing, Pixels],
+    stores: "Mapping[Preprocessing, PixelCache]",
 ) -> ImageBlock:
     """Read, decode and preprocess some images, by number [n]; `stores` stores pixels for reuse."""
     decoded = {

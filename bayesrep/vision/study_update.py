@@ -21,10 +21,7 @@ from bayesrep.vision.images import ImageSet, select
 
 
 def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
-    """Select the images of a data set that the study counts, or all if it counts none yet.
-
-    Without counts these are the images of answers that were imported, so that ours join them.
-    """
+    """Select the images that the study counts or imported answers have, or all without any."""
     manifest = StudyFolder(study).manifest
     if manifest is None:
         return _answered_images(study, dataset, images)
@@ -56,11 +53,7 @@ def _answered_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
 
 
 def list_complete_classifiers(study: Path) -> list[str]:
-    """Add classifiers with predictions on every data set to study.json, where it lists any.
-
-    None is added while images that could not be decoded are neither repaired nor left out: the
-    study would be refused. Returns those that were added.
-    """
+    """List, and return, further classifiers with all predictions, unless images fail."""
     manifest = StudyFolder(study).manifest
     if manifest is None or manifest.classifiers is None:
         return []

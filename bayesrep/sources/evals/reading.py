@@ -1,16 +1,6 @@
 """Read logs of evaluations into a study, or into answers that await their counts.
 
-A study needs two things for every item of both data sets: the models that solve it, and its counts.
-The first is in the logs. The second comes from one of
-
-    judges     scorers of the logs whose verdicts on one model's answers are counted
-    solvers    models whose attempts are counted (k of n solve the item); the others are evaluated
-    counts     a table of dataset, item, selected, shown
-
-and without any of them the answers alone are returned, which `bayesrep papers compare` takes.
-
-Of several attempts of an evaluated model its first counts as its answer: it is one draw, as the
-answer of a model that was asked once is. All of them are in `attempts`.
+Counts are verdicts of judges, attempts of solvers, or a table; a model's first attempt counts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -167,9 +157,13 @@ def read_evaluations(
         return StudyContents(
             answers=answers, attempts=attempts, provenance=facts, notes=tuple(notes)
         )
-    facts["counts"] = _counts_from(counts, choices.judges, solving)
-    if counts is None and not choices.judges:
-        facts[PROVENANCE_ENTRY] = "solvers"
+    if counts is not None:
+        facts["counts"] = {"table": Path(counts).name}
+    elif choices.judges:
+        of_models: dict[str, JSON] = {"of": list(solving)} if solving else {}
+        facts["counts"] = {"judges": list(choices.judges), **of_models}
+    else:
+        facts |= {"counts": {"solvers": list(solving)}, PROVENANCE_ENTRY: "solvers"}
     study = Study(datasets, models, name or "study", facts)
     return StudyContents.from_study(study, attempts=attempts, notes=tuple(notes))
 
@@ -237,7 +231,11 @@ def _scored_items(
         if not counted.items:
             raise StudyError("no-item-counted-and-scored", dataset=task)
         items = counted.items
-    correct = _correct(first, items, evidence.models)
+    rows = pl.DataFrame({"item": items}).with_row_index("row")
+    columns = pl.DataFrame({"model": evidence.models}).with_row_index("column")
+    placed = first.join(rows, on="item").join(columns, on="model")
+    correct = np.zeros((len(items), len(evidence.models)), dtype=np.bool_)
+    correct[placed["row"].to_numpy(), placed["column"].to_numpy()] = placed["solved"].to_numpy()
     return _Scored(task, np.array(items, dtype=np.str_), correct, counted), notes
 
 
@@ -306,26 +304,6 @@ def _tasks(
         if task not in set(sizes["task"]):
             raise OptionError("no-log-of-data-set", dataset=task, datasets=datasets_text)
     return reference, replication
-
-
-def _correct(first: pl.DataFrame, items: Sequence[str], models: Sequence[str]) -> Bools:
-    """Build the matrix of solved items, [N, C], without missing entries."""
-    rows = pl.DataFrame({"item": items}).with_row_index("row")
-    columns = pl.DataFrame({"model": models}).with_row_index("column")
-    placed = first.join(rows, on="item").join(columns, on="model")
-    correct = np.zeros((len(items), len(models)), dtype=np.bool_)
-    correct[placed["row"].to_numpy(), placed["column"].to_numpy()] = placed["solved"].to_numpy()
-    return correct
-
-
-def _counts_from(
-    counts: str | Path | None, judges: Sequence[str], solvers: Sequence[str]
-) -> dict[str, JSON]:
-    if counts is not None:
-        return {"table": Path(counts).name}
-    if judges:
-        return {"judges": list(judges), **({"of": list(solvers)} if solvers else {})}
-    return {"solvers": list(solvers)}
 
 
 def _attempts(verdicts: pl.DataFrame, tasks: Sequence[str]) -> list[Attempts]:

@@ -1,9 +1,6 @@
-"""Stand-ins for the constructors of a pickled NumPy array.
+"""Stand-ins for the constructors of a pickled NumPy array, which only record their arguments.
 
-A pickle names constructors and hands them arguments. Every constructor that
-`safe_pickle` admits is mapped to a class here or in `pickled_frames`, which only records what it is
-given. Arrays are built afterwards from the records, with every length and type checked. NumPy's own
-reconstructors are not called: a forged dtype state would let them read raw memory as objects.
+NumPy's own are not called: a forged dtype state would let them read raw memory as objects.
 """
 
 import math
@@ -22,11 +19,7 @@ class StandIn:
     """Something a pickle may name."""
 
     def __setstate__(self, state: Any) -> None:
-        """Refuse a state.
-
-        Having this method matters on every class here: without it the BUILD instruction would set
-        attributes of the file's choice, on the class itself if the file pushes that.
-        """
+        """Refuse a state: BUILD would else set attributes, on the class itself if it is pushed."""
         raise TypeError(f"a state for {type(self).__name__}")
 
 
@@ -150,10 +143,7 @@ def as_array(recorded: Any) -> NDArray[Any]:
 
 
 def resolve_records(value: Any, replaced: dict[int, Any]) -> Any:
-    """Replace records anywhere inside lists, tuples and mappings by what they stand for.
-
-    `replaced` keeps earlier results: a small pickle may refer to one list many times over.
-    """
+    """Replace records inside lists, tuples and mappings by their values, kept in `replaced`."""
     if value is None or isinstance(value, str | int | float):
         return value
     if id(value) not in replaced:

@@ -1,8 +1,6 @@
 """Stand-ins for the constructors of a pickled pandas frame, of pandas 0.2x to 3.
 
-See `pickled_arrays` for the principle. The layouts followed here are those that
-pandas itself still reads: blocks in a state dictionary marked "0.14.1" up to pandas 1.2, blocks as
-arguments since 1.3; extension arrays as attributes, or as (data type, values) since 1.3.
+Blocks are in a state marked "0.14.1" up to pandas 1.2, and arguments since 1.3.
 """
 
 from collections.abc import Iterator
@@ -163,10 +161,7 @@ class BlockManager(RecordedCall):
     """All columns of a frame, in blocks."""
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Build all columns, by name in the order of the frame, and the row index last.
-
-        A row index that only counts is left out; one without a name is called "index".
-        """
+        """All columns by name, and last a row index that does not only count."""
         axes, blocks = self._axes_and_blocks()
         names = axes[0].labels() if isinstance(axes[0], RangeIndex) else as_array(axes[0])
         column_of = {

@@ -67,11 +67,7 @@ def join_tables(
     *,
     named: bool,
 ) -> Joined | None:
-    """Join tables; None if there is any problem.
-
-    Not all checks are made if tables are not even `named`, and nothing is built of values that
-    could not be read.
-    """
+    """Join tables; None if there is any problem, of which fewer are sought if not `named`."""
     sound, called = not problems, tables.datasets
     required: dict[str, Sequence[str]] = {
         "counts or annotations": COUNTED_KINDS,

@@ -237,10 +237,7 @@ def fill_correctness(
     classifiers: Sequence[str],
     problems: Problems,
 ) -> Bools | None:
-    """Fill the matrix of correctness [images, classifiers], every entry exactly once.
-
-    A pool of candidates without predictions has no column.
-    """
+    """Fill the matrix of correctness [images, classifiers], every entry exactly once."""
     images = counts.frame["image"]
     if dataset == tables.datasets.get(CANDIDATES_ROLE) and not is_predicted(tables, dataset):
         classifiers = ()

@@ -111,11 +111,7 @@ class GivenTables:
 
 
 def recognise_sheet(sheet: Sheet, problems: Problems) -> list[TypedTable]:
-    """Find a table's kind by its columns, and convert these; each kind that it is.
-
-    None if it is of no kind, or has rows without a name. A value that cannot be read is replaced,
-    so that further problems are found.
-    """
+    """Find each kind that a table is by its columns, and convert these; none without a kind."""
     worded = problems.attempt(partial(_in_our_words, sheet))
     if worded is None:
         return []
@@ -168,10 +164,7 @@ def recognise_frame(frame: pl.DataFrame, kind: str, problems: Problems) -> list[
 
 
 def warn_of_unnamed_classifiers(tables: GivenTables) -> None:
-    """Say what is taken for classifiers by its place, where others are named in a column of theirs.
-
-    Groups of images come without a word else, where they are yes and no and no label is beside.
-    """
+    """Say what is taken for classifiers by its place, where others are named in a column."""
     if not tables.of_kinds(LONG_KIND):
         return
     for table in tables.of_kinds(WIDE_KIND):
@@ -205,10 +198,7 @@ def _with_columns(rows: pl.DataFrame, kind: str, place: Place) -> pl.DataFrame:
 
 
 def _in_our_words(sheet: Sheet, *, stacks: bool = True) -> tuple[Sheet, bool]:
-    """Rename columns to ours, and say so of usual names; with true if it has items or judges.
-
-    Where raters have a column each, their answers are stacked if `stacks`.
-    """
+    """Rename columns to ours and stack raters; with true if it has items or judges."""
     frame, place = sheet
     if {"task", "worker"} <= set(frame.columns):
         new = {old: new for old, new in _CROWD_KIT_COLUMNS.items() if old in frame.columns}
