@@ -445,7 +445,7 @@ def test_odd_types_in_answers_are_one_line(folder, column, kind):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("kind", sorted({*ODD} - {"decimal"}))
 def test_odd_types_in_tables_are_one_line(tmp_path, kind):
     files = samples.tables("parquet")
     write(tmp_path, files)

@@ -118,14 +118,14 @@ def _allowed_bytes(size: int) -> int:
 
 def _table(file: Path, columns: Collection[str], further: Collection[str] | None) -> pl.DataFrame:
     if further is None:
-        return read_decimals(pl.read_parquet(file, glob=False))
+        table = pl.read_parquet(file, glob=False)
+        return table if columns else read_decimals(table)  # of a table that is not ours
     schema = pl.read_parquet_schema(file)
     names = dict.fromkeys((*columns, *(name for name in further if name in schema)))
     expressions = {name: each for name in names if (each := _column(name, schema)) is not None}
     read = dict.fromkeys(name if name in schema else name.split(".")[0] for name in expressions)
     table = pl.read_parquet(file, columns=list(read), glob=False)
-    table = table if list(read) == list(expressions) else table.select(**expressions)
-    return read_decimals(table)
+    return table if list(read) == list(expressions) else table.select(**expressions)
 
 
 def read_decimals(table: pl.DataFrame) -> pl.DataFrame:
