@@ -560,11 +560,7 @@ REFUSED = {
         "leaderboard-of-one-data-set",
         {"where": "board.csv", "columns": ["acc"], "alone": ALONE_ADVICE},
     ),
-    "an empty file": (
-        sound(c=""),
-        "table-file-empty",
-        {"where": "counts.csv"},
-    ),
+    "an empty file": (sound(c=""), "table-file-empty", {"where": "counts.csv"}),
     "a header alone": (sound(c=COUNTS[:1]), "table-without-rows", {"where": "counts.csv"}),
     "an older workbook": (
         sound(c_xls=b"\xd0\xcf\x11\xe0"),
@@ -791,11 +787,7 @@ NUMBERS = {  # columns, a row (/ and another) with ? where the number stands, ho
         "v a ? 1",
         lambda file: from_table(file, "v", pl.Series(["a"])).selected[0],
     ),
-    "selection": (
-        "selected shown probability",
-        "1 1 ?",
-        lambda file: read_selection(file)[0][2],
-    ),
+    "selection": ("selected shown probability", "1 1 ?", lambda file: read_selection(file)[0][2]),
     "classes": ("index name", "0 a/? b", lambda file: read_classes(file).names.index("b")),
     "answers": (f"{ANSWERS} seconds", "v a w 1 ?", lambda file: read_answers(file)["seconds"][0]),
     "answers of others": (

@@ -1098,11 +1098,7 @@ def test_torchvisions_classifiers_answer_as_by_themselves(tmp_path, pictures, na
             "classifier-near-one-of-torchvision",
             {"nearest": "torchvision/alexnet"},
         ),
-        (
-            "torchvision/alexnet.NEW",
-            "unknown-torchvision-weights",
-            {},
-        ),
+        ("torchvision/alexnet.NEW", "unknown-torchvision-weights", {}),
         ("torchvision/deeplabv3_resnet50", "classifier-near-one-of-torchvision", {}),
         ("torchvision/123456", "classifier-unknown-to-torchvision", {}),
     ],

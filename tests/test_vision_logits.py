@@ -312,10 +312,7 @@ def rewrite(place, **changed):
             ),
             "logits-of-another-version",
         ),
-        (
-            lambda place: np.save(place / "contents.npy", np.zeros(30)),
-            "logits-unreadable",
-        ),
+        (lambda place: np.save(place / "contents.npy", np.zeros(30)), "logits-unreadable"),
     ],
 )
 def test_kept_outputs_of_another_version_or_damaged(place, kept, harm, rule):

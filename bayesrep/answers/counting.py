@@ -218,8 +218,7 @@ def _check_counts(counts: pl.DataFrame, where: str) -> pl.DataFrame:
 def _refuse_repeats(answers: pl.LazyFrame, rows: int, where: str) -> None:
     """Refuse several answers of one worker about one image, which would count as several people's.
 
-    A pass over the rows for each `HASHES` of them looks for hashes that come twice; only the rows
-    that have one of these are then compared by name.
+    Rows are compared by name where their hashes come twice, so many hashes at a time.
     """
     hashed, parts = pl.struct(_ANSWER_KEY).hash().alias("hash"), 1 + rows // HASHES_IN_MEMORY
     for part in range(parts):

@@ -248,27 +248,20 @@ def _workers(each: _Answered) -> pl.DataFrame:
     )
     evidence += np.log(np.array(list(PRIOR_OF_WAYS.values())))[:, None]
     probability = np.exp(evidence - np.asarray(logsumexp(evidence, axis=0)))
+    # Mean residuals are drawn to 0 by what of their variance is chance.
+    moved, square = r.sum(axis=0), r.power(2).sum(axis=0)
+    chance = square.sum() / max(count.sum(), 1)
+    between = float(np.sum(np.square(moved) - square) / max(np.sum(count * (count - 1)), 1))
+    between = max(between, 0.0)
     table = {
         "dataset": np.repeat(each.data.name, size),
         "worker": answers.workers,
         "answers": count.astype(np.int64),
         "yes": yes / np.maximum(count, 1),
-        "leniency": _shrink_means(count, r.sum(axis=0), r.power(2).sum(axis=0)),
+        "leniency": moved * between / np.maximum(count * between + chance, 1e-300),
         **dict(zip(PRIOR_OF_WAYS, probability, strict=True)),
     }
     return pl.DataFrame(table).filter(pl.col("answers") > 0)
-
-
-def _shrink_means(
-    count: Float[np.ndarray, "worker"],
-    total: Float[np.ndarray, "worker"],
-    square: Float[np.ndarray, "worker"],
-) -> Float[np.ndarray, "worker"]:
-    """Workers' mean residuals, drawn to 0 by what of their variance is chance."""
-    chance = square.sum() / max(count.sum(), 1)
-    between = np.sum(np.square(total) - square) / max(np.sum(count * (count - 1)), 1)
-    between = max(float(between), 0.0)
-    return total * between / np.maximum(count * between + chance, 1e-300)
 
 
 def _sentence(

@@ -74,11 +74,14 @@ def examine(
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         return _unreadable(where, error)
     size = Path(file).stat().st_size
-    return (
-        strange_type(table, columns, where)
-        or _too_long(table, size, where)
-        or too_wide(table, size, where)
-    )
+    if line := strange_type(table, columns, where):
+        return line
+    # Of texts, polars estimates the letters, not the 16 bytes that each takes beside them.
+    texts = sum(isinstance(kind, pl.String) for kind in table.dtypes)
+    if table.estimated_size() + 16 * texts * len(table) > _allowed_bytes(size):
+        rows = table.height
+        return Violation("parquet-rows-implausible", where=where, rows=rows, file_bytes=size)
+    return too_wide(table, size, where)
 
 
 def index_names(metadata: Mapping[Any, Any]) -> list[str]:
@@ -88,16 +91,6 @@ def index_names(metadata: Mapping[Any, Any]) -> list[str]:
         return [name for name in described["index_columns"] if isinstance(name, str)]
     except (KeyError, TypeError, ValueError):
         return []
-
-
-def _too_long(table: pl.DataFrame, size: int, where: str) -> Violation | None:
-    # Of texts, polars estimates the letters, not the 16 bytes that each takes beside them.
-    texts = sum(isinstance(kind, pl.String) for kind in table.dtypes)
-    if table.estimated_size() + 16 * texts * len(table) > _allowed_bytes(size):
-        return Violation(
-            "parquet-rows-implausible", where=where, rows=table.height, file_bytes=size
-        )
-    return None
 
 
 def too_wide(table: pl.DataFrame, size: int, where: str) -> Violation | None:

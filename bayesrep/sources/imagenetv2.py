@@ -21,7 +21,6 @@ from bayesrep.studies.leniency import PROVENANCE_ENTRY, SAME_CROWD
 from bayesrep.studies.predictions import Predictions, code_type
 from bayesrep.studies.study import Study
 from bayesrep.studies.validation import REQUIRED_ROLES
-from bayesrep.types import Ints
 
 VALIDATION_SET = "imagenet-validation-original"
 MATCHED_FREQUENCY_SET = "imagenetv2-b-33"  # the upstream name of ImageNet-v2 MatchedFrequency
@@ -147,7 +146,13 @@ def read_test_set(
         Naming the file that is missing, cannot be read or does not fit the others.
     """
     root = Path(data_dir)
-    images, labels = _image_list(root / "datasets" / f"{dataset}.json")
+    image_list = root / "datasets" / f"{dataset}.json"
+    contents = strict_json.read(image_list)
+    try:
+        pairs = [(str(image), str(wnid)) for image, wnid in contents["image_filenames"]]
+        images, labels = np.asarray(pairs).T
+    except (KeyError, TypeError, ValueError) as error:
+        raise StudyError("image-list-malformed", path=image_list) from error
     classes = _classes(root / "metadata" / "class_info.json", labels)
     folder = root / "predictions" / dataset
     names = sorted(path.stem for path in folder.glob("*.npy"))
@@ -165,8 +170,20 @@ def read_test_set(
     numbers = {wnid: number for number, wnid in enumerate(classes)}
     # One array for all, in the smallest type that holds the class numbers.
     answers = np.empty((len(names), len(images), 5), dtype=code_type(len(classes)))
-    for row, name in zip(answers, names, strict=True):
-        row[:] = _top5(folder / f"{name}.npy", len(images), len(classes))
+    for row, path in zip(answers, (folder / f"{name}.npy" for name in names), strict=True):
+        top5 = read_array(path)
+        if top5.shape != (len(images), 5) or top5.dtype.kind not in "iu":
+            raise StudyError(
+                "top5-array-misshapen",
+                path=path,
+                dtype=top5.dtype,
+                shape=list(top5.shape),
+                image_count=len(images),
+            )
+        if top5.min() < 0 or top5.max() >= len(classes):
+            last = len(classes) - 1
+            raise StudyError("top5-class-out-of-range", path=path, largest_class=last)
+        row[:] = top5
     return Predictions(
         dataset=dataset,
         images=images,
@@ -175,16 +192,6 @@ def read_test_set(
         classifiers=tuple(names),
         answers=answers,
     )
-
-
-def _image_list(path: Path) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
-    contents = strict_json.read(path)
-    try:
-        pairs = [(str(image), str(wnid)) for image, wnid in contents["image_filenames"]]
-        images, labels = np.asarray(pairs).T
-    except (KeyError, TypeError, ValueError) as error:
-        raise StudyError("image-list-malformed", path=path) from error
-    return images, labels
 
 
 def _classes(path: Path, labels: NDArray[np.str_]) -> tuple[str, ...]:
@@ -198,21 +205,6 @@ def _classes(path: Path, labels: NDArray[np.str_]) -> tuple[str, ...]:
     if unknown := sorted(set(labels.tolist()) - set(classes)):
         raise StudyError("wnid-not-in-classes", path=path, wnids=listing(unknown, "wnid"))
     return classes
-
-
-def _top5(path: Path, images: int, classes: int) -> Ints:
-    top5 = read_array(path)
-    if top5.shape != (images, 5) or top5.dtype.kind not in "iu":
-        raise StudyError(
-            "top5-array-misshapen",
-            path=path,
-            dtype=top5.dtype,
-            shape=list(top5.shape),
-            image_count=images,
-        )
-    if top5.min() < 0 or top5.max() >= classes:
-        raise StudyError("top5-class-out-of-range", path=path, largest_class=classes - 1)
-    return top5
 
 
 def _build_annotated_set(

@@ -76,9 +76,17 @@ def upload(
     blocks: Sequence[ImageBlock], preprocessings: Iterable[Preprocessing], device: Device
 ) -> dict[Preprocessing, Any]:
     """Pixels uint8 [n, H, W, 3] of blocks on the device, on CUDA by queued, pinned copies."""
-    return {
-        key: _on_device([block.pixels[key] for block in blocks], device) for key in preprocessings
-    }
+    import torch
+
+    pixels: dict[Preprocessing, Any] = {}
+    for key in preprocessings:
+        tensors = [torch.from_numpy(block.pixels[key]) for block in blocks]
+        if device.is_cuda:  # pinned, so that nothing waits
+            tensors = [each.pin_memory().to(device.name, non_blocking=True) for each in tensors]
+        elif device.name != "cpu":
+            tensors = [each.to(device.name) for each in tensors]
+        pixels[key] = tensors[0] if len(tensors) == 1 else torch.cat(tensors)
+    return pixels
 
 
 def start_evaluation(
@@ -127,18 +135,6 @@ def in_batches(pixels: Mapping[Preprocessing, Any], key: Input, device: Device) 
     """Yield what networks take, float32 [n, 3, H, W], a batch at a time."""
     for part in pixels[key[0]].split(device.batch_size):
         yield _normalise(part, key)
-
-
-def _on_device(arrays: Sequence[NDArray[np.uint8]], device: Device) -> Any:
-    """Pixels uint8 [n, H, W, 3] on the device; what is uploaded is pinned and does not wait."""
-    import torch
-
-    tensors = [torch.from_numpy(array) for array in arrays]
-    if device.is_cuda:
-        tensors = [tensor.pin_memory().to(device.name, non_blocking=True) for tensor in tensors]
-    elif device.name != "cpu":
-        tensors = [tensor.to(device.name) for tensor in tensors]
-    return tensors[0] if len(tensors) == 1 else torch.cat(tensors)
 
 
 def _normalise(pixels: Any, key: Input) -> Any:

@@ -86,7 +86,14 @@ class ImageSet:
 
     def stamps(self) -> NDArray[np.uint64]:
         """Digests [N] of where each image is, and of its file's size and times of change."""
-        files = [_status(name) for name in self.files]
+        files: list[str] = []
+        for name in self.files:
+            try:
+                now = os.stat(name)
+                facts = f"{now.st_size}\0{now.st_mtime_ns}\0{now.st_ctime_ns}"
+            except OSError:
+                facts = "missing"
+            files.append(f"{os.path.abspath(name)}\0{facts}\0")
         states = (f"{files[file]}{offset}\0{size}" for file, offset, size in self.place.tolist())
         digests = b"".join(short_digest(state.encode()) for state in states)
         return np.frombuffer(digests, "<u8").astype(np.uint64)
@@ -161,15 +168,6 @@ def _read_at(file: str, offset: int, size: int) -> bytes:
     with open(unpack_archive(file), "rb") as stream:
         stream.seek(offset)
         return stream.read(size)
-
-
-def _status(file: str) -> str:
-    place = os.path.abspath(file)
-    try:
-        status = os.stat(file)
-    except OSError:
-        return f"{place}\0missing\0"
-    return f"{place}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ctime_ns}\0"
 
 
 def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
@@ -331,10 +329,11 @@ def _labels_of_cls_files(
         if stems.setdefault(entry.name.removesuffix(".cls"), entry) is not entry:
             raise PredictionError("cls-file-repeated", archive=entry.file, cls_file=entry.name)
     label_of: dict[str, str | None] = {}
-    for path in (PurePosixPath(image.name) for image in images):
+    for image in images:
+        path = PurePosixPath(image.name)
         parts = path.name.split(".")
         begins = (str(path.with_name(".".join(parts[:n]))) for n in range(len(parts) - 1, 0, -1))
-        label_of[str(path)] = next(filter(stems.__contains__, begins), None)
+        label_of[image.name] = next(filter(stems.__contains__, begins), None)
     if missing := [name for name, stem in label_of.items() if stem is None]:
         raise PredictionError("images-without-cls-file", images=listing(missing))
     owner: dict[str, str] = {}

@@ -65,8 +65,10 @@ class KeptLogits:
         table = pl.DataFrame({"image": images.names, "label": labels.tolist()})
         metadata = {_METADATA_KEY: json.dumps(facts)}
         earlier = read_logits(place) if place.exists() else None
-        if earlier is not None:
-            earlier.check_same(facts)
+        if earlier is not None and (name := find_other(earlier.facts, facts)) is not None:
+            raise PredictionError(
+                "logits-made-otherwise", folder=place, setting=name, advice=_REMOVE_ADVICE
+            )
         if earlier is None or not earlier.table["image"].equals(table["image"]):
             _make_files(place, table, metadata, (len(images), len(classes)), dtype, earlier)
         elif not earlier.table.equals(table):
@@ -212,13 +214,6 @@ class LogitsFile:
         names, folders = tuple(self.facts["outputs"]), tuple(self.facts["folders"])
         same = (names, folders) == (IMAGENET.names, IMAGENET.folders)
         return IMAGENET if same else Classes(names, folders, self.place / _IMAGES_FILE)
-
-    def check_same(self, facts: Mapping[str, Any]) -> None:
-        """Refuse rows that were made otherwise."""
-        if (name := find_other(self.facts, facts)) is not None:
-            raise PredictionError(
-                "logits-made-otherwise", folder=self.place, setting=name, advice=_REMOVE_ADVICE
-            )
 
 
 _REMOVE_ADVICE = "remove the folder, or replace it by predict with --keep logits and --force"

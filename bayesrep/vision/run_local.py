@@ -132,18 +132,14 @@ def through_images(
         ahead = 4 * workers + blocks_in_batch(device)
         batches = _gather_blocks(_map_ahead(pool, read, blocks, ahead), blocks_in_batch(device))
         uploaded = _upload_batches(batches, preprocessings, device)
-        yield from _finish_behind(begin(pixels, batch) for pixels, batch in uploaded)
-
-
-def _finish_behind(begun: Iterable[Callable[[], _Result]]) -> Iterator[_Result]:
-    """Yield what each comes to, once the next is begun: so nothing waits in between."""
-    waiting: Callable[[], _Result] | None = None
-    for finish in begun:
+        # A batch is begun before the last is fetched, so that nothing waits in between.
+        waiting: Callable[[], ImageResults] | None = None
+        for pixels, batch in uploaded:
+            last, waiting = waiting, begin(pixels, batch)
+            if last is not None:
+                yield last()
         if waiting is not None:
             yield waiting()
-        waiting = finish
-    if waiting is not None:
-        yield waiting()
 
 
 class Local:

@@ -99,8 +99,12 @@ class Dtype(RecordedCall):
         if any(part is not None for part in state[2:5]):
             raise ValueError("a structured data type")
         order = {"<": "<", ">": ">"}.get(_text(state[1]), "=")
-        unit = _time_unit(state[8][-1]) if code[0] in "mM" and len(state) > 8 else ""
-        return np.dtype(f"{order}{code}{unit}")
+        if code[0] in "mM" and len(state) > 8:
+            unit, count, *_ = state[8][-1]
+            if not _TIME_UNIT.fullmatch(_text(unit)):
+                raise ValueError("a time without a unit")
+            code += f"[{int(count)}{_text(unit)}]"
+        return np.dtype(f"{order}{code}")
 
 
 class Reconstruct(Values):
@@ -195,13 +199,6 @@ def _as_bytes(data: Any) -> bytes:
     if not isinstance(data, bytes | bytearray):
         raise TypeError(f"a {type(data).__name__} where bytes belong")
     return bytes(data)  # no copy where they are bytes
-
-
-def _time_unit(metadata: Any) -> str:
-    unit, count = _text(metadata[0]), int(metadata[1])
-    if not _TIME_UNIT.fullmatch(unit):
-        raise ValueError("a time without a unit")
-    return f"[{count}{unit}]"
 
 
 def _text(value: Any) -> str:

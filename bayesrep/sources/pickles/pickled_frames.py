@@ -162,7 +162,13 @@ class BlockManager(RecordedCall):
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """All columns by name, and last a row index that does not only count."""
-        axes, blocks = self._axes_and_blocks()
+        if self.args:
+            recorded, axes = self.args
+            blocks = [(block.args[0], block.args[1]) for block in recorded]
+        else:
+            layout = self.state[3]["0.14.1"]
+            axes = layout["axes"]
+            blocks = [(block["values"], block["mgr_locs"]) for block in layout["blocks"]]
         names = axes[0].labels() if isinstance(axes[0], RangeIndex) else as_array(axes[0])
         column_of = {
             place: column
@@ -179,13 +185,6 @@ class BlockManager(RecordedCall):
         if len({len(column) for column in table.values()}) > 1:
             raise ValueError("columns of different lengths")
         return table
-
-    def _axes_and_blocks(self) -> tuple[Any, list[tuple[Any, Any]]]:
-        if self.args:
-            blocks, axes = self.args
-            return axes, [(block.args[0], block.args[1]) for block in blocks]
-        layout = self.state[3]["0.14.1"]
-        return layout["axes"], [(block["values"], block["mgr_locs"]) for block in layout["blocks"]]
 
 
 class Frame(RecordedCall):

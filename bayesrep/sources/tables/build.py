@@ -53,11 +53,6 @@ class Joined:
     tables: GivenTables
     datasets: Mapping[str, AnnotatedSet]
 
-    @property
-    def has_predictions(self) -> bool:
-        """True if some table has predictions."""
-        return bool(self.tables.of_kinds(*PREDICTED_KINDS))
-
 
 def join_tables(
     tables: GivenTables,
@@ -208,18 +203,14 @@ def vocabulary_entry(tables: GivenTables) -> dict[str, JSON]:
 
 def build_contents(joined: Joined, paths: Sequence[str | Path], name: str | None) -> StudyContents:
     """Build the contents of tables: the study and the answers, or the counts alone."""
-    provenance = table_provenance(paths)
-    if not joined.has_predictions:
+    names = [split_name(path)[1].name for path in paths]
+    provenance: dict[str, JSON] = {"source": "tables", "files": names}
+    if not joined.tables.of_kinds(*PREDICTED_KINDS):
         words = vocabulary_entry(joined.tables)
         return StudyContents(joined.datasets, name=name, provenance={**provenance, **words})
     answers = build_answers(joined.tables)
     study = build_study(joined, provenance, name or "study")
     return replace(StudyContents.from_study(study, answers=answers), name=name)
-
-
-def table_provenance(paths: Sequence[str | Path]) -> dict[str, JSON]:
-    """Build a study's provenance from its tables."""
-    return {"source": "tables", "files": [split_name(path)[1].name for path in paths]}
 
 
 def build_answers(tables: GivenTables) -> list[Predictions]:

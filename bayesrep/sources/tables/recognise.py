@@ -235,8 +235,8 @@ def _refuse_totals(frame: pl.DataFrame, place: Place) -> None:
         is_share = not values.null_count() and values.is_between(0, 100).all()
         totals += [column.name] if is_share and parse_flags(column).null_count() else []
     of_sets = {"dataset", *COLUMN_SYNONYMS["dataset"]}
-    parted = any(frame[name].n_unique() > 1 for name in names if names[name] in of_sets)
-    if len(totals) > 1 or (totals and parted):
+    has_several = any(frame[name].n_unique() > 1 for name in names if names[name] in of_sets)
+    if len(totals) > 1 or (totals and has_several):
         raise StudyError("table-of-totals", where=place, columns=listing(totals, "column"))
     if totals:
         rule, columns = "leaderboard-of-one-data-set", listing(totals, "column")
@@ -247,8 +247,8 @@ def _stack_raters(frame: pl.DataFrame, place: Place) -> Sheet:
     """Make a row of each answer where raters have a column each, and nothing else is told."""
     raters = [name for name in frame.columns if _RATER_PATTERN.fullmatch(name)]
     rest = [name for name in frame.columns if name not in raters]
-    told = {"worker", "selected", "shown", "correct", "classifier"}
-    if len(raters) < 2 or not told.isdisjoint(rest) or not {*rest} <= {*_MEANT_ELSEWHERE}:
+    others = {"worker", "selected", "shown", "correct", "classifier"}
+    if len(raters) < 2 or not others.isdisjoint(rest) or not {*rest} <= {*_MEANT_ELSEWHERE}:
         return Sheet(frame, place)
     text = f"{place}: {listing(raters, 'column')} are read as answers of a worker each"
     warnings.warn(TableWarning(text), stacklevel=3)
@@ -406,7 +406,8 @@ def _convert_columns(
         label_column, *order = _OPTIONAL_COLUMNS[kind]
         ordered_by = [name for name in order if name in extra][:1]
         extra = [*(name for name in extra if name == label_column), *ordered_by]
-        types |= {"label": _nullable_texts, "position": numbers, "time": seconds}
+        types |= {"position": numbers, "time": seconds}
+        types["label"] = lambda column, _: normalize_names(column)
     elif kind != "images":
         extra = []
     columns = [
@@ -414,10 +415,6 @@ def _convert_columns(
         for name in (*own, *extra)
     ]
     return pl.DataFrame(columns)
-
-
-def _nullable_texts(column: pl.Series, _: Place) -> pl.Series:
-    return normalize_names(column)
 
 
 def _read_column(
@@ -444,10 +441,8 @@ def _count_violations(rows: pl.DataFrame, place: Place) -> Iterator[Violation]:
     selected, shown = rows["selected"], rows["shown"]
     for name in ("selected", "shown"):
         if (wrong := rows[name] < 0).any():
-            told, noun = place.rows(wrong, rows[name]), _list_images(rows, wrong)
-            yield Violation(
-                "negative-count-in-table", where=place, column=name, images=noun, rows=told
-            )
+            facts = {"images": _list_images(rows, wrong), "rows": place.rows(wrong, rows[name])}
+            yield Violation("negative-count-in-table", where=place, column=name, **facts)
     if (unseen := shown == 0).any():
         yield Violation(
             "image-shown-to-nobody",
