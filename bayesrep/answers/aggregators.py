@@ -40,7 +40,16 @@ def aggregate_answers(study: Study, *, seed: int = 0) -> pl.DataFrame:
     StudyError
         If it is not known of any data set who answered.
     """
-    answered, methods = known_answers(study), _methods(seed)
+    try:
+        from crowdkit.aggregation import GLAD, MACE, DawidSkene  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise OptionError("crowd-kit-not-installed") from None
+    answered = known_answers(study)
+    methods = {
+        "Dawid-Skene": DawidSkene(n_iter=MAX_ITERATIONS),
+        "MACE": MACE(random_state=seed),
+        "GLAD": GLAD(),
+    }
     rows: list[dict[str, Any]] = []
     for data, answers in answered.values():
         frequency = data.selected / data.shown
@@ -69,15 +78,3 @@ def aggregate_answers(study: Study, *, seed: int = 0) -> pl.DataFrame:
                 }
             )
     return pl.DataFrame(rows)
-
-
-def _methods(seed: int) -> dict[str, Any]:
-    try:
-        from crowdkit.aggregation import GLAD, MACE, DawidSkene  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        raise OptionError("crowd-kit-not-installed") from None
-    return {
-        "Dawid-Skene": DawidSkene(n_iter=MAX_ITERATIONS),
-        "MACE": MACE(random_state=seed),
-        "GLAD": GLAD(),
-    }

@@ -185,16 +185,16 @@ def _select_columns(every: pl.LazyFrame, where: str) -> pl.LazyFrame:
     if "control" in schema:
         warn_of_controls(every.group_by("control").len().collect(engine="streaming"), where)
     chosen = parse_flags(pl.col("selected"))
-    names = [_name(name, schema[name]) for name in _ANSWER_KEY]
+    names: list[pl.Expr] = []
+    for name in _ANSWER_KEY:
+        column, kind = pl.col(name), schema[name]
+        if kind.is_float():
+            column = normalize_floats(column, kind)
+        # Whole numbers stay numbers, which takes less time; a scan's texts are names already.
+        elif not (kind.is_integer() or kind == pl.String):
+            column = normalize_names(column)
+        names.append(column)
     return every.select(*names, chosen.cast(pl.Int64).alias("selected"))
-
-
-def _name(name: str, dtype: pl.DataType) -> pl.Expr:
-    """A column of names; whole numbers stay numbers, which takes less time."""
-    column = pl.col(name)
-    if dtype.is_integer() or dtype == pl.String:  # a scan's texts are names already
-        return column
-    return normalize_floats(column, dtype) if dtype.is_float() else normalize_names(column)
 
 
 def _check_counts(counts: pl.DataFrame, where: str) -> pl.DataFrame:

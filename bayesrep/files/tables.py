@@ -15,7 +15,6 @@ from bayesrep.files.row_numbers import TEXT_ENDINGS, Place
 from bayesrep.files.text_table import (
     Rename,
     Sheet,
-    check_width,
     leave_out_index,
     name_columns,
     take_only_sheet,
@@ -46,7 +45,9 @@ def read_sheets(
         read = partial(delimited.read, file, name)
         sheets, size = _open_table(path, lambda: (read(), file.stat().st_size))
         for sheet in sheets:
-            check_width(sheet, size)
+            # A text may be of a length that an array of them would not fit into memory with.
+            if line := parquet.too_wide(sheet.frame, size, sheet.place.name):
+                raise StudyError(line)
     return [Sheet(leave_out_index(*sheet, columns, index), sheet.place) for sheet in sheets]
 
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import polars as pl
 
 from bayesrep.errors import StudyError, TableWarning, Violation, listing, plain_text
-from bayesrep.files import parquet
 from bayesrep.files.names import normalize_cells, normalize_name, normalize_names
 from bayesrep.files.row_numbers import Place
 
@@ -146,9 +145,3 @@ def describe_title(where: str, header: int, title: str, line: int) -> Violation:
     """In one line, that a title stands where a header should be, and where the header is."""
     facts = {"where": where, "line": line, "title": plain_text(title[:60]), "header": header}
     return Violation("title-above-header", **facts)
-
-
-def check_width(sheet: Sheet, size: int) -> None:
-    """Refuse a text of a length that an array of them would not fit into memory with."""
-    if line := parquet.too_wide(sheet.frame, size, sheet.place.name):
-        raise StudyError(line)

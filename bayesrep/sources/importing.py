@@ -56,7 +56,20 @@ def import_files(
         } | reader_options
     contents = reader.read(files, **reader_options)
     if rules:
-        contents = _apply_rules(contents, rules)
+        if contents.lacks("counts"):
+            raise OptionError("selection-but-files-lack-counts")
+        names = [data.name for data in contents.datasets.values()]
+        if strange := sorted(set(rules) - set(names)):
+            raise OptionError(
+                "selection-of-unknown-data-set",
+                data_sets=listing(strange, "data set"),
+                known_data_sets=", ".join(names),
+            )
+        datasets = {
+            role: replace(data, selection=rules.get(data.name, data.selection))
+            for role, data in contents.datasets.items()
+        }
+        contents = replace(contents, datasets=datasets)
     contents = replace(contents, provenance=add_people(contents.provenance, people))
     warn_of_people(contents.datasets, people)
     contents.write(out, force=force)
@@ -65,23 +78,3 @@ def import_files(
         with suppress(StudyError):
             return StudyContents.open(out)
     return contents
-
-
-def _apply_rules(contents: StudyContents, rules: Mapping[str, Selection]) -> StudyContents:
-    """The contents with what selected the images of some data sets."""
-    if contents.lacks("counts"):
-        raise OptionError("selection-but-files-lack-counts")
-    names = [data.name for data in contents.datasets.values()]
-    if strange := sorted(set(rules) - set(names)):
-        raise OptionError(
-            "selection-of-unknown-data-set",
-            data_sets=listing(strange, "data set"),
-            known_data_sets=", ".join(names),
-        )
-    return replace(
-        contents,
-        datasets={
-            role: replace(data, selection=rules.get(data.name, data.selection))
-            for role, data in contents.datasets.items()
-        },
-    )

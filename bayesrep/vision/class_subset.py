@@ -117,7 +117,11 @@ def _choose(source: str, written: Sequence[str], classes: Classes) -> ClassSubse
     """Choose some outputs, each one class, by names or by numbers."""
     named = any(name in classes.index for name in written)
     numbers = [
-        classes.index.get(name, -1) if named else int(name) if _is_number(name) else -1
+        classes.index.get(name, -1)
+        if named
+        else int(name)
+        if name.isascii() and name.isdecimal() and len(name) < 10
+        else -1
         for name in written
     ]
     if unknown := [
@@ -147,10 +151,6 @@ def _choose(source: str, written: Sequence[str], classes: Classes) -> ClassSubse
     places = np.full(len(classes), -1, dtype=np.int64)
     places[order] = np.arange(len(order))
     return ClassSubset(source, classes, Classes(names, folders, classes.file, outputs), places)
-
-
-def _is_number(name: str) -> bool:
-    return name.isascii() and name.isdecimal() and len(name) < 10
 
 
 def _read_objectnet(folder: Path, classes: Classes) -> ClassSubset:

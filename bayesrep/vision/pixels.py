@@ -78,7 +78,15 @@ def decode(data: bytes) -> Any:
     from PIL import Image
 
     image = Image.open(io.BytesIO(data), formats=IMAGE_FORMATS)
-    _check_size(*image.size)
+    width, height = image.size
+    if width * height > MAX_PIXELS:
+        raise PredictionError(
+            "image-has-too-many-pixels", width=width, height=height, most_pixels=MAX_PIXELS
+        )
+    if max(width, height) > MAX_ASPECT_RATIO * min(width, height):
+        raise PredictionError(
+            "image-too-narrow", width=width, height=height, largest_ratio=MAX_ASPECT_RATIO
+        )
     image.load()
     return image if image.mode == "RGB" else image.convert("RGB")
 
@@ -107,18 +115,6 @@ def explain_failure(error: Exception) -> str:
         return str(error)
     # Pillow names the object that it reads from, with its place in memory.
     return re.sub(r" *<[^<>]* at 0x[0-9a-fA-F]+>", "", kind_and_reason(error))
-
-
-def _check_size(width: int, height: int) -> None:
-    """Refuse, before they are decoded, images whose pixels would not fit into memory."""
-    if width * height > MAX_PIXELS:
-        raise PredictionError(
-            "image-has-too-many-pixels", width=width, height=height, most_pixels=MAX_PIXELS
-        )
-    if max(width, height) > MAX_ASPECT_RATIO * min(width, height):
-        raise PredictionError(
-            "image-too-narrow", width=width, height=height, largest_ratio=MAX_ASPECT_RATIO
-        )
 
 
 @dataclass(frozen=True, eq=False)

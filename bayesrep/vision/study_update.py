@@ -31,7 +31,11 @@ def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
     counts = value(partial(read_counts_alone, study), study)
     names = counts.filter(pl.col("dataset") == dataset)["image"].to_list()
     chosen = select(images, names, dataset)
-    _compare_labels(study, dataset, chosen, _labels(study, dataset))
+    if (file := study / layout.IMAGES_FILE).exists():
+        table = value(partial(read_keyed, file, KEYS), study)
+        if "label" in table.columns:
+            rows = table.filter(pl.col("dataset") == dataset).select("image", "label")
+            _compare_labels(study, dataset, chosen, dict(rows.iter_rows()))
     return chosen
 
 
@@ -85,18 +89,6 @@ def record_class_subset(study: Path, dataset: str, classes: str) -> None:
         return
     with replaced_file(study / layout.PROVENANCE_FILE) as partial:
         partial.write_text(json.dumps(provenance, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _labels(study: Path, dataset: str) -> dict[str, str]:
-    """The labels of the images of a data set in images.parquet, where it has any."""
-    file = study / layout.IMAGES_FILE
-    if not file.exists():
-        return {}
-    table = value(partial(read_keyed, file, KEYS), study)
-    if "label" not in table.columns:
-        return {}
-    rows = table.filter(pl.col("dataset") == dataset).select("image", "label")
-    return dict(zip(rows["image"].to_list(), rows["label"].to_list(), strict=True))
 
 
 def _compare_labels(study: Path, dataset: str, images: ImageSet, labels: Mapping[str, str]) -> None:

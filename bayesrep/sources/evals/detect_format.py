@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -63,7 +63,10 @@ def read_logs(
     # lm-evaluation-harness keeps the facts of a run beside its samples.
     results = [file.path for file in files if file.path.suffix == ".json" and _is_results(file)]
     groups = lm_eval.known_groups(results)
-    choices = replace(choices, groups=_groups(choices, groups))
+    if strange := [name for name in choices.groups if choices.tasks and name not in choices.tasks]:
+        raise OptionError("group-of-no-data-set", groups=listing(strange, "group"))
+    known = {name: groups[name] for name in choices.tasks if name in groups}
+    choices = replace(choices, groups=known | dict(choices.groups))
     megabytes = sum(file.path.stat().st_size for file in files) >> 20
     with progress_bar(megabytes, "MB", show=progress and megabytes >= MUCH_MEGABYTES) as bar:
         logs, failures = list[Log](), list[inspect_logs.FailedRunError]()
@@ -152,17 +155,6 @@ def _note_same_scores(logs: Sequence[Log]) -> dict[str, str]:
             copy = "if one is a copy of the other, give it once"
             notes[log.where] = f"{plain_text(log.where)}: {finding}; {copy}"
     return notes
-
-
-def _groups(
-    choices: LogChoices, members_of: Mapping[str, tuple[str, ...]]
-) -> dict[str, tuple[str, ...]]:
-    """List the data sets that are groups, by the user or by results files."""
-    if strange := [name for name in choices.groups if choices.tasks and name not in choices.tasks]:
-        raise OptionError("group-of-no-data-set", groups=listing(strange, "group"))
-    return {name: members_of[name] for name in choices.tasks if name in members_of} | dict(
-        choices.groups
-    )
 
 
 def _in_groups(logs: Sequence[Log], choices: LogChoices) -> list[Log]:

@@ -9,7 +9,7 @@ import io
 import os
 import pickle
 import zipfile
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -97,7 +97,7 @@ _ALLOWED_NAMES: dict[tuple[str, str], Any] = {
 def read_frame(path: str | Path) -> dict[str, NDArray[Any]]:
     """Read a pickled pandas frame (of `to_pickle` or `torch.save`), running nothing of it."""
     with _report_errors(path):
-        if line := sandbox.fault(examine_frame, path, str(path)):
+        if line := sandbox.fault(examine, path, str(path), "frame"):
             raise StudyError(line)
         return _frame(Path(path))
 
@@ -116,35 +116,24 @@ def read_array(path: str | Path) -> NDArray[Any]:
         if not header.dtype.hasobject:
             file.seek(0)
             return npy.read(file, os.fstat(file.fileno()).st_size)
-        if line := sandbox.fault(examine_array, path, str(path)):
+        if line := sandbox.fault(examine, path, str(path), "array"):
             raise StudyError(line)
         return _objects(file, header)
 
 
-def examine_frame(file: str, where: str) -> None:
-    """Load a frame in another process; what is wrong with it is said where it is loaded again."""
+def examine(file: str, where: str, kind: str) -> None:
+    """Load a pickle in another process; what is wrong with it is said where it is loaded again."""
     del where
-    _examine_pickle(lambda: _frame(Path(file)))
-
-
-def examine_array(file: str, where: str) -> None:
-    """Do the same with an array of Python objects."""
-    del where
-
-    def load() -> None:
+    try:
+        if kind == "frame":
+            _frame(Path(file))
+            return
         with open(file, "rb") as stream:
             _objects(stream, npy.read_header(stream))
-
-    _examine_pickle(load)
-
-
-def _examine_pickle(load: Callable[[], object]) -> None:
-    try:
-        with _report_errors("a pickle"):
-            load()
-    except StudyError as error:
-        if isinstance(error.__cause__, MemoryError):
-            raise error.__cause__ from None
+    except MemoryError:
+        raise
+    except Exception:  # a damaged pickle may raise nearly anything
+        return
 
 
 def _objects(stream: IO[bytes], header: npy.Header) -> NDArray[Any]:
