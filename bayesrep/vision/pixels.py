@@ -12,7 +12,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,6 @@ from bayesrep.vision.image_digests import digest
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.timing import Spent
 from bayesrep.vision.torch_loading import load_timm
-
-if TYPE_CHECKING:
-    from bayesrep.vision.cache import PixelCache
 
 # What the known suffixes stand for. Pillow knows more, of which one starts other programs (EPS).
 IMAGE_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP", "AVIF")
@@ -143,9 +140,9 @@ def read_block(
     images: ImageSet,
     rows: Ints,
     preprocessings: Sequence[Preprocessing],
-    stores: "Mapping[Preprocessing, PixelCache]",
+    stores: Mapping[Preprocessing, Any],
 ) -> ImageBlock:
-    """Read, decode and preprocess some images, by number [n]; `stores` stores pixels for reuse."""
+    """Read, decode and preprocess images [n]; `stores` are caches (`bayesrep.vision.cache`)."""
     decoded = {
         key: pixels
         for key in preprocessings
