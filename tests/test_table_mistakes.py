@@ -284,44 +284,28 @@ def test_raters_in_columns_are_answers_and_lines_stay_those_of_the_file(tmp_path
     assert told(error.value, tmp_path)["rows"] == "line 3 ('so so')"
 
 
+NAMELESS = {
+    "where": "predictions.csv",
+    "kind": "predictions",
+    "kind_columns": "dataset, image, classifier, correct",
+    "missing": ["classifier"],
+    "verb": "is",
+}
 REFUSED = {
     "another name for a column": (
         sound(p=header(PREDICTIONS, "dataset", "image", "thing", "correct")),
         "table-kind-incomplete-or-misnamed",
-        {
-            "where": "predictions.csv",
-            "kind": "predictions",
-            "kind_columns": "dataset, image, classifier, correct",
-            "missing": ["classifier"],
-            "verb": "is",
-            "pronoun": "it",
-            "other_columns": "'thing'",
-        },
+        NAMELESS | {"pronoun": "it", "other_columns": "'thing'"},
     ),
     "a column misspelt": (
         sound(p=header(PREDICTIONS, "dataset", "image", "clasifier", "correct")),
         "table-columns-misnamed",
-        {
-            "where": "predictions.csv",
-            "kind": "predictions",
-            "kind_columns": "dataset, image, classifier, correct",
-            "missing": ["classifier"],
-            "verb": "is",
-            "renames": "'clasifier' to 'classifier'",
-        },
+        NAMELESS | {"renames": "'clasifier' to 'classifier'"},
     ),
     "label for classifier": (
         sound(p=header(PREDICTIONS, "dataset", "image", "label", "correct")),
         "table-kind-incomplete-or-misnamed",
-        {
-            "where": "predictions.csv",
-            "kind": "predictions",
-            "kind_columns": "dataset, image, classifier, correct",
-            "missing": ["classifier"],
-            "verb": "is",
-            "pronoun": "it",
-            "other_columns": "'label'",
-        },
+        NAMELESS | {"pronoun": "it", "other_columns": "'label'"},
     ),
     "classes for labels": (
         {**sound(), "images.csv": [["dataset", "image", "lable"], ["v1", "v1_0.jpg", "cat"]]},
