@@ -110,7 +110,7 @@ def find_foreign(folder: Path, ours: Iterable[str]) -> list[str]:
 
 def replaced_file(target: Path) -> AbstractContextManager[Path]:
     """A new file beside `target` that takes its place, whatever is there, if the block succeeds."""
-    return _replaced(target, is_folder=False)
+    return _replace_path(target, is_folder=False)
 
 
 def replaced_folder(target: Path) -> AbstractContextManager[Path]:
@@ -118,11 +118,11 @@ def replaced_folder(target: Path) -> AbstractContextManager[Path]:
 
     Where it cannot be exchanged in one step, a killed process leaves it to `find_moved_aside`.
     """
-    return _replaced(target, is_folder=True)
+    return _replace_path(target, is_folder=True)
 
 
 @contextmanager
-def _replaced(target: Path, *, is_folder: bool) -> Generator[Path]:
+def _replace_path(target: Path, *, is_folder: bool) -> Generator[Path]:
     partial = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.partial")
     _PARTIAL_FILES.add(partial)
     try:

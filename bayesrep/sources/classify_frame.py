@@ -29,10 +29,9 @@ def read_classify_frame(path: str | Path, dataset: str = DATASET_NAME) -> pl.Dat
         rows = list(_answers(*(frame[name].tolist() for name in _FRAME_COLUMNS)))
     except (TypeError, ValueError) as error:
         raise StudyError("frame-not-as-published", path=path, reason=reason(error)) from None
-    texts = dict.fromkeys(("image", "label", "worker"), pl.String)
+    kinds = (pl.String, pl.String, pl.Boolean, pl.String, pl.Boolean, pl.Boolean)
     names = ("image", "label", "own", "worker", "selected", "main")
-    schema = {name: texts.get(name, pl.Boolean) for name in names}
-    table = pl.DataFrame(rows, schema, orient="row")
+    table = pl.DataFrame(rows, dict(zip(names, kinds, strict=True)), orient="row")
     return table.with_columns(dataset=pl.lit(dataset), task="image")
 
 

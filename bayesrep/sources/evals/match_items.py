@@ -1,6 +1,6 @@
 """Items of several models' files: equal, missing and repeated ones."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -122,7 +122,7 @@ def attempts_numbered(
 
 def _describe_first(
     repeated: pl.DataFrame, logs: Sequence[Log]
-) -> tuple[pl.DataFrame, list[Log], dict[str, str]]:
+) -> tuple[pl.DataFrame, list[Log], Mapping[str, str]]:
     """Of the first model and data set among repeated records: these, their logs, and facts."""
     task, model = repeated["task"][0], repeated["model"][0]
     mine = repeated.filter((pl.col("task") == task) & (pl.col("model") == model))

@@ -407,7 +407,7 @@ def _convert_columns(
         ordered_by = [name for name in order if name in extra][:1]
         extra = [*(name for name in extra if name == label_column), *ordered_by]
         types |= {"position": numbers, "time": seconds}
-        types["label"] = lambda column, _: normalize_names(column)
+        types["label"] = lambda column, where: normalize_names(column)
     elif kind != "images":
         extra = []
     columns = [
