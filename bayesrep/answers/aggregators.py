@@ -40,11 +40,11 @@ def aggregate_answers(study: Study, *, seed: int = 0) -> pl.DataFrame:
     StudyError
         If it is not known of any data set who answered.
     """
+    answered = known_answers(study)
     try:
         from crowdkit.aggregation import GLAD, MACE, DawidSkene  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise OptionError("crowd-kit-not-installed") from None
-    answered = known_answers(study)
     methods = {
         "Dawid-Skene": DawidSkene(n_iter=MAX_ITERATIONS),
         "MACE": MACE(random_state=seed),
