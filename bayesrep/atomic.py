@@ -14,7 +14,7 @@ import threading
 import uuid
 import zlib
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -36,12 +36,9 @@ LEAST_COMPILATION = 0.1  # seconds; what takes less is compiled again as soon
 
 
 def programs_cache() -> Path:
-    """Return the folder of compiled programs, one for each kind of processor and number of cores.
+    """The folder of compiled programs, this user's alone, for this processor and number of cores.
 
-    And for each number of cores: XLA parts sums by them, which JAX's own key does not tell, and a
-    program that was compiled for another number has other last digits.
-
-    The folder is there, is this user's alone, and has room for more.
+    XLA parts sums by the cores, which JAX's own key does not tell: last digits would be others.
     """
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
@@ -104,22 +101,6 @@ def remove_partials() -> None:
         _remove(partial)
 
 
-@contextmanager
-def replaced_file(target: Path) -> Generator[Path]:
-    """A new file beside `target` that takes its place, whatever is there, if the block succeeds."""
-    partial = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.partial")
-    _PARTIAL_FILES.add(partial)
-    try:
-        with writing_to(target, by_way_of=partial):
-            yield partial
-            with _delay_signals():
-                os.replace(partial, target)
-                _is_placed(target)
-    finally:
-        partial.unlink(missing_ok=True)
-        _PARTIAL_FILES.discard(partial)
-
-
 def find_foreign(folder: Path, ours: Iterable[str]) -> list[str]:
     """Names in a folder, in order, that no pattern has and that are not hidden: another's files."""
     names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
@@ -127,26 +108,36 @@ def find_foreign(folder: Path, ours: Iterable[str]) -> list[str]:
     return [name for name in names if not any(fnmatchcase(name, each) for each in patterns)]
 
 
-@contextmanager
-def replaced_folder(target: Path) -> Generator[Path]:
+def replaced_file(target: Path) -> AbstractContextManager[Path]:
+    """A new file beside `target` that takes its place, whatever is there, if the block succeeds."""
+    return _replace_path(target, is_folder=False)
+
+
+def replaced_folder(target: Path) -> AbstractContextManager[Path]:
     """A new folder beside `target` that takes its place, whatever is there, if the block succeeds.
 
-    Its parents are created. On Linux a folder that is there is exchanged in one step, whatever
-    ends the process, where the file system can; elsewhere in two, between which an interrupt is
-    not heard, and a process that is killed leaves the older folder where `find_moved_aside` looks.
+    Where it cannot be exchanged in one step, a killed process leaves it to `find_moved_aside`.
     """
-    token = uuid.uuid4().hex[:8]
-    partial = target.with_name(f".{target.name}.{token}.partial")
-    previous = target.with_name(f".{target.name}.{token}.previous")
+    return _replace_path(target, is_folder=True)
+
+
+@contextmanager
+def _replace_path(target: Path, *, is_folder: bool) -> Generator[Path]:
+    partial = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.partial")
     _PARTIAL_FILES.add(partial)
     try:
         with writing_to(target, by_way_of=partial):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            partial.mkdir()
+            if is_folder:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                partial.mkdir()
             yield partial
             with _delay_signals():
-                _exchange(target, partial, previous)
-                _is_placed(target)
+                if is_folder:
+                    _exchange(target, partial, partial.with_suffix(".previous"))
+                else:
+                    os.replace(partial, target)
+                if (placed := PLACED_FILES.get()) is not None:
+                    placed.append(target)
     finally:
         with _delay_signals():
             _remove(partial)
@@ -194,18 +185,9 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _is_placed(target: Path) -> None:
-    placed = PLACED_FILES.get()
-    if placed is not None:
-        placed.append(target)
-
-
 @contextmanager
 def _delay_signals() -> Generator[None]:
-    """Signals that ask for the end of the process are heard after the block.
-
-    Only the main thread hears any.
-    """
+    """Signals that ask for the end of the process are heard after the block."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

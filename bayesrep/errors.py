@@ -1,9 +1,6 @@
-"""The library's own exceptions and warnings, in one place so that any room can raise them.
+"""The library's own exceptions and warnings, each kind by what is at fault.
 
-An error's kind says what is at fault, whichever room found it: an option, the data of a study, a
-posterior, images to be evaluated, or that a sampler has not converged. All have one base; whatever
-else is raised is a mistake of ours. Its rule says what is wrong; `rules.toml` has the sentence of
-every rule.
+Their rules have their sentences in `rules.toml`; whatever else is raised is a mistake of ours.
 """
 
 import shlex
@@ -22,10 +19,7 @@ MAX_LETTERS = 200  # how many letters of an offender it shows
 
 @cache
 def sentences() -> Mapping[str, str]:
-    """The sentence of every rule, with the names of its facts in braces: all of `rules.toml`.
-
-    `{path:word}` is the fact as a shell reads it, for what is to be typed.
-    """
+    """The sentence of every rule of `rules.toml`; `{path:word}` is the fact as a shell reads it."""
     text = Path(__file__).with_name("rules.toml").read_text(encoding="utf-8")
     return {rule: line for room in tomllib.loads(text).values() for rule, line in room.items()}
 
@@ -38,20 +32,7 @@ class _Sentence(Formatter):
 
 
 class Violation(str):
-    """One broken rule, as the line that tells it.
-
-    Parameters
-    ----------
-    rule
-        A rule of `rules.toml`.
-    **facts
-        What its sentence names; text where they are not numbers.
-
-    Attributes
-    ----------
-    rule, facts
-        The same.
-    """
+    """One broken rule of `rules.toml` as the line that tells it, with the facts that it names."""
 
     rule: str
     facts: Mapping[str, Any]
@@ -131,24 +112,10 @@ class BayesrepError(Exception):
     """
 
     def __init__(self, rule: LiteralString | Violation, /, **facts: Any) -> None:
-        """See the class."""
         self.violation = rule if isinstance(rule, Violation) else Violation(rule, **facts)
+        self.rule, self.facts = self.violation.rule, self.violation.facts
+        self.offenders = self.violation.offenders
         super().__init__(self.violation)
-
-    @property
-    def rule(self) -> str:
-        """Name of the rule that was broken."""
-        return self.violation.rule
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """Facts that its sentence names."""
-        return self.violation.facts
-
-    @property
-    def offenders(self) -> tuple[str, ...]:
-        """Names of all that break the rule."""
-        return self.violation.offenders
 
     def add_place(self, place: object) -> Self:
         """Return the error at a place that its line does not name yet: `place: line`."""
@@ -208,11 +175,7 @@ class IdentificationWarning(EstimateWarning):
 
 
 def reason(error: BaseException) -> str:
-    """Describe an exception in one line, for use inside a message of our own.
-
-    What others raise is told by its first line. Our own messages are one line, and a line break in
-    one is part of a name.
-    """
+    """Describe an exception in one line: its first, or the whole line of one of ours."""
     if isinstance(error, BayesrepError):
         return plain_text(str(error))
     text = getattr(error, "strerror", None)
@@ -225,10 +188,7 @@ def reason(error: BaseException) -> str:
 
 @contextmanager
 def refuse_any(refusal: Callable[[str], BayesrepError]) -> Generator[None]:
-    """Whatever code of others raises in the block is a refusal, made of what it says.
-
-    Refusals of our own stay as they are, and a lack of memory is no fault of what was given.
-    """
+    """Whatever others' code raises in the block, but for a lack of memory, is a refusal of ours."""
     try:
         yield
     except (BayesrepError, MemoryError):
@@ -260,13 +220,7 @@ def _in_bytes(character: str) -> str:
 
 
 class Listing(str):
-    """Offenders as a sentence names them: the first five, and the number of all.
-
-    Attributes
-    ----------
-    names
-        All of them.
-    """
+    """Offenders as a sentence names them: the first five, and the number of all `names`."""
 
     names: tuple[str, ...]
 

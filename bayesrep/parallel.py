@@ -32,8 +32,7 @@ def open_pool(
 ) -> Generator[MapTasks]:
     """Map tasks in so many processes (one a core; 1: this one), or on a cluster at an address.
 
-    Each process first calls `begin` with its number, and ends with the block, at once where that
-    fails.
+    Each process first calls `begin` with its number, and ends with the block.
     """
     jobs = cores() if jobs is None else jobs
     if jobs < 1:
@@ -103,10 +102,7 @@ def _end_with(parent: int) -> None:
 
 @contextmanager
 def joined_cluster(address: str, workers: int | None = None) -> Generator[Any]:
-    """The package `ray`, joined to a cluster ("local": started here, "auto" or HOST:PORT).
-
-    It is left with the block, but where somebody had joined one before.
-    """
+    """The package `ray` in a cluster ("local": started here), which is left with the block."""
     try:
         import ray
     except ModuleNotFoundError as error:

@@ -1,9 +1,6 @@
 """A command in a process of its own: an interrupt reaches it whatever runs, and ends it cleanly.
 
-Left to itself, Python loses an interrupt that arrives inside a callback of a library written in C
-(as JAX has while it is imported), waits while such a library or a thread computes, ends on SIGTERM
-without tidying up, and lets XLA's threads compute on while it takes the interpreter apart, which
-crashes the process after its last message.
+Python alone loses one in a callback of C, waits for threads, and lets XLA crash its own end.
 """
 
 import gc
@@ -39,21 +36,14 @@ class _Stop:
         self.describe: Callable[[], str] | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Interrupt what runs, once: a second interrupt would leave undone what tidies up.
-
-        Not in the middle of an import, which for some modules in C would crash the process.
-        """
+        """Interrupt what runs, once, and in no import, which for some modules in C would crash."""
         self.number = self.number or number
         if not self.raised and not _is_import(frame):
             self.raised = True
             raise KeyboardInterrupt
 
     def watch(self, arrivals: socket.socket) -> None:
-        """Follow the signals as they arrive, a byte each, whatever the main thread does.
-
-        The first is raised again where a library swallowed it, or where a module was imported. A
-        command that has not ended soon after it, or at one more, is ended here.
-        """
+        """Follow the signals, a byte each: repeat a swallowed one, end a command that goes on."""
         first, since, own = 0, 0.0, 0
         while True:
             if select.select([arrivals], [], [], POLL_S if first else None)[0]:
@@ -72,7 +62,10 @@ class _Stop:
             elif self.number and not self.raised or waited > GRACE_S / 2 and not _being_handled():
                 # It was heard in an import, or swallowed.
                 self.raised, own = False, own + 1
-                _signal_main_thread(first)
+                if hasattr(signal, "pthread_kill"):
+                    signal.pthread_kill(threading.main_thread().ident or 0, first)
+                else:
+                    signal.raise_signal(first)
 
     def end_process(self, number: int) -> NoReturn:
         """End the process while the main thread computes or waits for what does."""
@@ -110,13 +103,6 @@ def _being_handled() -> bool:
             return True
         error = error.__context__
     return False
-
-
-def _signal_main_thread(number: int) -> None:
-    if hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(threading.main_thread().ident or 0, number)
-    else:
-        signal.raise_signal(number)
 
 
 def _ignore_interrupt(lost: Any) -> None:

@@ -11,15 +11,7 @@ from tqdm import tqdm
 
 
 class Stopwatch:
-    """Time spent in stages; each ends when the next begins.
-
-    Spans of work that happens within stages, such as compilation, are counted by themselves.
-
-    Parameters
-    ----------
-    first
-        The stage that begins at once; empty: none.
-    """
+    """Time spent in stages, each of which ends when the next begins, and in spans within them."""
 
     def __init__(self, first: str = "") -> None:
         self._stages: list[tuple[str, float]] = []
@@ -32,10 +24,7 @@ class Stopwatch:
         self._stages.append((name, time.time()))
 
     def span(self, name: str, begin: float, end: float) -> None:
-        """Count what was done between two times (`time.time`) as a stage of its own.
-
-        Spans of one name may be nested and may be those of several threads.
-        """
+        """Count what any thread did between two times (`time.time`) as a stage of its own."""
         self._spans.append((name, begin, end))
 
     def seconds(self) -> dict[str, float]:
@@ -62,27 +51,13 @@ def _covered_length(spans: Iterable[tuple[float, float]]) -> float:
 
 
 class Progress:
-    """A bar with speed and time left, or silence; it never touches what is computed.
-
-    Parameters
-    ----------
-    bar
-        tqdm's.
-    noun
-        What is counted beside the steps, empty where nothing is.
-    watch
-        Hears of the stages.
-    """
+    """A bar with speed and time left, or silence; its stages are told to a stopwatch."""
 
     def __init__(self, bar: Any, noun: str, watch: Stopwatch) -> None:
         self._bar, self._noun, self._watch, self._count, self._lock = bar, noun, watch, 0, Lock()
 
     def stage(self, name: str) -> None:
-        """Name what is being done.
-
-        The bar's clock leaves out what has passed since the last step: no step is slower for the
-        time that compilers took before it.
-        """
+        """Name what is being done; the time since the last step, as of compilers, slows no step."""
         self._watch.stage(name)
         self._bar.unpause()
         self._bar.set_description_str(name)

@@ -1,7 +1,6 @@
 """Work that is kept while it is made: a folder of files, each there whole or not at all.
 
-One file says what the work depends on, so that the folder is refused to other work, by the name of
-what differs. What is missing is made again, and so is what cannot be read.
+What one of them says that the work depends on names what differs where other work is refused.
 """
 
 import json
@@ -39,9 +38,10 @@ def open_store(
     except (OSError, ValueError) as error:
         raise refusal("kept-work-unreadable", path=place, reason=reason(error)) from None
     if (setting := find_other(kept, facts)) is not None:
-        kept_value, value = (_shorten(each.get(setting)) for each in (kept, facts))
-        of_both = {"kept_value": kept_value, "value": value}
-        raise refusal("kept-work-of-another", path=place, setting=setting, **of_both)
+        texts = (json.dumps(each.get(setting)) for each in (kept, facts))
+        one, other = (text if len(text) <= 60 else text[:57] + "..." for text in texts)
+        facts = {"setting": setting, "kept_value": one, "value": other}
+        raise refusal("kept-work-of-another", path=place, **facts)
     return place
 
 
@@ -68,8 +68,3 @@ def read_kept(folder: Path, keys: Iterable[str]) -> dict[str, Any]:
         with suppress(StudyError):
             results[key] = strict_json.read(folder / f"{key}.json")
     return results
-
-
-def _shorten(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else text[:57] + "..."

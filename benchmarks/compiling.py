@@ -21,7 +21,7 @@ from bayesrep.report.table_format import columns
 from bayesrep.vision.architectures import describe
 from bayesrep.vision.compiling import check_compiler, compile_networks, forget_compiled
 from bayesrep.vision.devices import CPU_BATCH, Device
-from bayesrep.vision.forward import evaluate, in_groups
+from bayesrep.vision.forward import in_groups, start_evaluation
 from bayesrep.vision.networks import Network
 from bayesrep.vision.run_local import single_threaded
 from bayesrep.vision.torch_loading import load_timm
@@ -60,11 +60,11 @@ def measure(name: str, times: int) -> dict[str, Any]:
     key = architecture.preprocessing
     pixels = {key: torch.randint(0, 255, (CPU_BATCH, *key.size, 3), dtype=torch.uint8)}
     groups = in_groups([network])
-    plain = least(lambda: evaluate(pixels, groups, DEVICE), times)
+    plain = least(lambda: start_evaluation(pixels, groups, DEVICE)(), times)
     begin = time.perf_counter()
     why = compile_networks(groups, [pixels], DEVICE)[name]
     took = time.perf_counter() - begin
-    compiled = least(lambda: evaluate(pixels, groups, DEVICE), times)
+    compiled = least(lambda: start_evaluation(pixels, groups, DEVICE)(), times)
     forget_compiled()
     saved = (plain - compiled) / CPU_BATCH / CORES
     return {

@@ -5,17 +5,34 @@ import subprocess
 import sys
 import textwrap
 import time
+import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
+from bayesrep.errors import PredictionWarning
 from bayesrep.studies.imagenet import synsets
+from bayesrep.vision.forward import start_evaluation
 from bayesrep.vision.torch_loading import load_timm
 
 timm = load_timm()
 import torch
 from safetensors.torch import save_file
+
+
+@contextmanager
+def quiet():
+    """Random networks are at chance, which is warned of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PredictionWarning)
+        yield
+
+
+def evaluate(pixels, groups, device):
+    """The answers of every network on some images, or the reason why it has none."""
+    return start_evaluation(pixels, groups, device)()[0]
 
 
 def save_weights(root, names):

@@ -99,10 +99,7 @@ def test_difficulties_follow_those_that_answers_were_drawn_with(table, monkeypat
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [
-        ("workers", {"model": "workers", **zoo.QUICK}),
-        ("grouped", {"groups": "breed", **zoo.SHORT}),
-    ],
+    [("workers", {"model": "workers", **zoo.QUICK}), ("grouped", {"groups": "breed", **zoo.SHORT})],
 )
 def test_so_are_images_of_other_fits(name, options):
     study = zoo.study(name)

@@ -312,15 +312,10 @@ def test_percent_of_a_workbook_is_no_count(tmp_path):
     assert read_only(path).frame["selected"].to_list() == ["100%", "80%"]
 
 
-def test_whole_numbers_that_pandas_made_floats_are_names_without_decimals(tmp_path):
+def test_whole_numbers_that_pandas_made_floats_are_names_without_decimals():
     whole, parts = pl.Series([7.0, None, 10.0]), pl.Series([7.0, 7.5, float("nan")])
     assert normalize_names(whole).to_list() == ["7", None, "10"]
     assert normalize_names(parts).to_list()[:2] == ["7.0", "7.5"]
-    table = _answers(["7", "10"]).with_columns(pl.col("image").cast(pl.Float64))
-    assert count_answers([_write(table, tmp_path / "a.parquet")]).counts["image"].to_list() == [
-        "10",
-        "7",
-    ]
 
 
 def test_dates_among_names_are_warned_of(tmp_path):

@@ -377,17 +377,24 @@ def test_an_interrupt_after_the_last_step_says_what_was_written(tmp_path, capsys
 def odd_study(tmp_path_factory):
     """A study whose classifier has a name that few encodings know."""
     path = tmp_path_factory.mktemp("streams") / "study"
+    names = ("images", "selected", "shown", "correct")
     sides = {
-        role: {
-            "images": data.images,
-            "selected": data.selected,
-            "shown": data.shown,
-            "correct": data.correct,
-        }
-        for role, data in SMALL.datasets.items()
+        role: {name: getattr(data, name) for name in names} for role, data in SMALL.datasets.items()
     }
     bayesrep.Study.from_arrays(**sides, classifiers=["café-ネット", "b"]).write(path)
     return path
+
+
+def printed_in(encoding, words, monkeypatch):
+    """What a command prints in UTF-8 and in another encoding."""
+    texts = {}
+    for each in ("utf-8", encoding):
+        stream = io.TextIOWrapper(io.BytesIO(), encoding=each, errors="strict")
+        monkeypatch.setattr(sys, "stdout", stream)
+        open_streams()
+        assert cli.main(words) == 0
+        texts[each] = stream.buffer.getvalue().decode(each)
+    return texts
 
 
 @pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
@@ -397,13 +404,7 @@ def test_nothing_is_lost_in_an_encoding_that_lacks_characters(
     odd_study, monkeypatch, encoding, command
 ):
     more = ["--methods", "naive,raw"] if command == "estimate" else []
-    texts = {}
-    for each in ("utf-8", encoding):
-        stream = io.TextIOWrapper(io.BytesIO(), encoding=each, errors="strict")
-        monkeypatch.setattr(sys, "stdout", stream)
-        open_streams()
-        assert cli.main([command, str(odd_study), *more]) == 0
-        texts[each] = stream.buffer.getvalue().decode(each)
+    texts = printed_in(encoding, [command, str(odd_study), *more], monkeypatch)
     wanted = texts["utf-8"]
     assert len(texts[encoding].splitlines()) == len(wanted.splitlines())
     if command == "check":
@@ -422,13 +423,7 @@ def test_nothing_of_a_summary_is_lost_either(tmp_path, monkeypatch, encoding):
     zoo.study("tiny").write(tmp_path / "study")
     fit = zoo.posterior_path("tiny", **zoo.SHORT)
     words = ["summarize", str(tmp_path / "study"), str(fit), "--allow-unconverged"]
-    texts = {}
-    for each in ("utf-8", encoding):
-        stream = io.TextIOWrapper(io.BytesIO(), encoding=each, errors="strict")
-        monkeypatch.setattr(sys, "stdout", stream)
-        open_streams()
-        assert cli.main(words) == 0
-        texts[each] = stream.buffer.getvalue().decode(each)
+    texts = printed_in(encoding, words, monkeypatch)
     plain = texts["utf-8"].replace("\N{MINUS SIGN}", "-")
     assert texts[encoding] == (plain.replace("±", "+/-") if encoding == "ascii" else plain)
 

@@ -265,10 +265,7 @@ def test_both_exports_of_label_studio_say_the_same(tmp_path, tasks):
     file = _write(tmp_path, "t.json", json.dumps(tasks))
     with pytest.warns(TableWarning, match="'note' of answers is not read"):
         table = read_raw("label-studio", file)
-    assert _rows(table) == [
-        ("x.png", "3", "A|B", "7", 3.5),
-        ("x.png", "4", EMPTY_ANSWER, "7", 1.0),
-    ]
+    assert _rows(table) == [("x.png", "3", "A|B", "7", 3.5), ("x.png", "4", EMPTY_ANSWER, "7", 1.0)]
     each = ask_each(table.with_columns(dataset=pl.lit("v")), "|")
     assert _rows(each, "worker", "label", "answer") == [
         ("3", "A", "yes"),

@@ -31,13 +31,9 @@ def needs(folder):
 
 
 def test_the_registry_names_every_source():
-    assert {name for name, reader in READERS.items() if reader.has_counts} == {
-        "cifar10h",
-        "evals",
-        "imagenetv2",
-        "madrylab",
-        "tables",
-    }
+    counted = {name for name, reader in READERS.items() if reader.has_counts}
+    assert counted == {"cifar10h", "evals", "imagenetv2", "madrylab", "tables"}
+    assert {*READERS} - counted == {"arrays", "cifar10.1"}
 
 
 # ------------------------------------------------------------------ the placebo replication
@@ -125,13 +121,7 @@ FEW_ANSWERS = [str(row) for row in np.flatnonzero(annotated()[0].sum(axis=1) < 3
     [
         (
             dict(measuring_batch=30),
-            (
-                "too-few-answers-for-placebo",
-                {
-                    "needed": 39,
-                    "images": FEW_ANSWERS,
-                },
-            ),
+            ("too-few-answers-for-placebo", {"needed": 39, "images": FEW_ANSWERS}),
         ),
         (dict(size=1600), ("too-few-candidates-at-count", {"selections": 3})),
     ],
@@ -242,10 +232,7 @@ def test_published_folders_are_taken_as_they_are(cifar, tmp_path):
             np.full(5000, 4),
             (
                 "label-beyond-counted-labels",
-                {
-                    "label_count": 4,
-                    "images": [str(row) for row in range(5000)],
-                },
+                {"label_count": 4, "images": [str(row) for row in range(5000)]},
             ),
         ),
         ("counts.npy", np.zeros((5000, 4)), ("array-not-whole-numbers", {"dtype": "float64"})),

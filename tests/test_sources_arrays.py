@@ -116,20 +116,8 @@ ALL = [str(row) for row in range(40)]
 @pytest.mark.parametrize(
     ("how", "broken"),
     [
-        (
-            spoil("one.npy", np.ones((40, 3))),
-            (
-                "rows-not-probabilities",
-                {"rows": ALL},
-            ),
-        ),
-        (
-            spoil("one.npy", np.full((40, 3), np.nan)),
-            (
-                "rows-not-probabilities",
-                {"rows": ALL},
-            ),
-        ),
+        (spoil("one.npy", np.ones((40, 3))), ("rows-not-probabilities", {"rows": ALL})),
+        (spoil("one.npy", np.full((40, 3), np.nan)), ("rows-not-probabilities", {"rows": ALL})),
         (
             spoil("one.npy", np.full((39, 3), 1 / 3)),
             ("array-shape-mismatch", {"shape": "[39, 3]", "image_count": 40}),
@@ -138,23 +126,11 @@ ALL = [str(row) for row in range(40)]
             spoil("one.npy", np.full((40, 4), 0.25)),
             ("arrays-class-counts-differ", {"class_counts": "3 and 4"}),
         ),
-        (
-            spoil("one.npy", np.full(40, 9)),
-            (
-                "label-beyond-counted-labels",
-                {"images": ALL},
-            ),
-        ),
+        (spoil("one.npy", np.full(40, 9)), ("label-beyond-counted-labels", {"images": ALL})),
         (spoil("one.npy", np.full(40, -1)), ("array-numbers-negative",)),
         (spoil("one.npy", np.full(40, 0.5)), ("array-neither-probabilities-nor-classes",)),
         (spoil("one.npy", np.array([object()] * 40)), ("array-unreadable",)),
-        (
-            spoil("labels.npy", np.full(40, 7)),
-            (
-                "label-beyond-counted-labels",
-                {"images": ALL},
-            ),
-        ),
+        (spoil("labels.npy", np.full(40, 7)), ("label-beyond-counted-labels", {"images": ALL})),
         (
             spoil("three.npy", np.zeros(40, dtype=int)),
             ("classifier-in-one-folder-only", {"classifiers": ["three"]}),
@@ -214,10 +190,3 @@ def test_cifar_10_1_is_imported(tmp_path, capsys):
         assert len(one.classifiers) == 20
     words = ["import", "cifar10.1", DATA / "cifar10.1", "--out", tmp_path / "none"]
     check(refusal(words), "cifar-folder-or-labels-missing")
-
-
-def test_sources_without_counts_are_registered():
-    assert {name for name, reader in READERS.items() if not reader.has_counts} == {
-        "arrays",
-        "cifar10.1",
-    }

@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -280,7 +279,7 @@ def test_a_sound_file_is_tried_once_until_it_changes(tmp_path, monkeypatch, own_
     file.rename(tmp_path / "other")
     file.write_bytes(b"new")  # what was tried are the contents
     assert ask() == 4
-    monkeypatch.setattr(sandbox, "_describe_readers", lambda _: ["another version"])
+    monkeypatch.setattr(sandbox, "_digest_code", lambda _: "another version")
     assert (ask(), ask()) == (5, 5)
 
 
@@ -446,7 +445,7 @@ def test_odd_types_in_answers_are_one_line(folder, column, kind):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("kind", sorted({*ODD} - {"decimal"}))
 def test_odd_types_in_tables_are_one_line(tmp_path, kind):
     files = samples.tables("parquet")
     write(tmp_path, files)
@@ -499,52 +498,6 @@ def test_one_long_name_among_many_is_refused(tmp_path):
     names.to_frame().write_parquet(tmp_path / "long.parquet")
     with refused(StudyError, "text-implausibly-long", {"column": "image", "characters": 100000}):
         parquet.read(tmp_path / "long.parquet", "long", ["image"])
-
-
-@pytest.mark.parametrize(
-    "odd", ["none", "columns", "types", "damaged", "missing", "altered", "empty", "without image"]
-)
-def test_files_read_together_are_what_each_is_alone(tmp_path, odd):
-    """What is odd about one of them is told of it, and the others are read."""
-    files = [(tmp_path / f"{name}.parquet", f"file {name}") for name in "abc"]
-    for k, (file, _) in enumerate(files):
-        images = [f"{k}", "x", "y"][: 3 - k]
-        parquet.write(pl.DataFrame({"image": images, "correct": [True] * (3 - k)}), file)
-    middle = files[1][0]
-    strange = {
-        "columns": {"image": ["1"], "correct": [True], "label": ["dog"]},
-        "types": {"image": [1], "correct": [1.0]},
-        "empty": {"image": [], "correct": []},
-        "without image": {"picture": ["1"], "correct": [True]},
-    }
-    if odd in strange:
-        parquet.write(pl.DataFrame(strange[odd]), middle)
-    elif odd == "damaged":
-        middle.write_bytes(middle.read_bytes()[:-20])
-    elif odd == "altered":
-        middle.write_bytes(middle.read_bytes().replace(b"correct", b"corrupt", 1))
-    elif odd == "missing":
-        middle.unlink()
-    columns, further = ["image", "correct"], ["label"]
-    found = parquet.read_each(files, columns, further=further)
-    for (file, where), table in zip(files, found, strict=True):
-        if isinstance(table, Violation):
-            with pytest.raises(StudyError, match=re.escape(str(table))):
-                parquet.read(file, where, columns, further=further)
-            assert where in str(table)
-        else:
-            alone = parquet.read(file, where, columns, further=further)
-            assert table.equals(alone)
-            assert table.schema == alone.schema
-
-
-def test_more_files_than_are_read_at_once_keep_their_order(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet, "MAX_FILES_TOGETHER", 3)
-    files = [(tmp_path / f"{k}.parquet", str(k)) for k in range(8)]
-    for k, (file, _) in enumerate(files):
-        parquet.write(pl.DataFrame({"image": [str(k)]}), file)
-    found = parquet.read_each(files, ["image"], further=())
-    assert [table["image"].to_list() for table in found] == [[str(k)] for k in range(8)]
 
 
 # --- seals --------------------------------------------------------------------------------------

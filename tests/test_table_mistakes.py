@@ -284,44 +284,28 @@ def test_raters_in_columns_are_answers_and_lines_stay_those_of_the_file(tmp_path
     assert told(error.value, tmp_path)["rows"] == "line 3 ('so so')"
 
 
+NAMELESS = {
+    "where": "predictions.csv",
+    "kind": "predictions",
+    "kind_columns": "dataset, image, classifier, correct",
+    "missing": ["classifier"],
+    "verb": "is",
+}
 REFUSED = {
     "another name for a column": (
         sound(p=header(PREDICTIONS, "dataset", "image", "thing", "correct")),
         "table-kind-incomplete-or-misnamed",
-        {
-            "where": "predictions.csv",
-            "kind": "predictions",
-            "kind_columns": "dataset, image, classifier, correct",
-            "missing": ["classifier"],
-            "verb": "is",
-            "pronoun": "it",
-            "other_columns": "'thing'",
-        },
+        NAMELESS | {"pronoun": "it", "other_columns": "'thing'"},
     ),
     "a column misspelt": (
         sound(p=header(PREDICTIONS, "dataset", "image", "clasifier", "correct")),
         "table-columns-misnamed",
-        {
-            "where": "predictions.csv",
-            "kind": "predictions",
-            "kind_columns": "dataset, image, classifier, correct",
-            "missing": ["classifier"],
-            "verb": "is",
-            "renames": "'clasifier' to 'classifier'",
-        },
+        NAMELESS | {"renames": "'clasifier' to 'classifier'"},
     ),
     "label for classifier": (
         sound(p=header(PREDICTIONS, "dataset", "image", "label", "correct")),
         "table-kind-incomplete-or-misnamed",
-        {
-            "where": "predictions.csv",
-            "kind": "predictions",
-            "kind_columns": "dataset, image, classifier, correct",
-            "missing": ["classifier"],
-            "verb": "is",
-            "pronoun": "it",
-            "other_columns": "'label'",
-        },
+        NAMELESS | {"pronoun": "it", "other_columns": "'label'"},
     ),
     "classes for labels": (
         {**sound(), "images.csv": [["dataset", "image", "lable"], ["v1", "v1_0.jpg", "cat"]]},
@@ -560,11 +544,7 @@ REFUSED = {
         "leaderboard-of-one-data-set",
         {"where": "board.csv", "columns": ["acc"], "alone": ALONE_ADVICE},
     ),
-    "an empty file": (
-        sound(c=""),
-        "table-file-empty",
-        {"where": "counts.csv"},
-    ),
+    "an empty file": (sound(c=""), "table-file-empty", {"where": "counts.csv"}),
     "a header alone": (sound(c=COUNTS[:1]), "table-without-rows", {"where": "counts.csv"}),
     "an older workbook": (
         sound(c_xls=b"\xd0\xcf\x11\xe0"),
@@ -791,11 +771,7 @@ NUMBERS = {  # columns, a row (/ and another) with ? where the number stands, ho
         "v a ? 1",
         lambda file: from_table(file, "v", pl.Series(["a"])).selected[0],
     ),
-    "selection": (
-        "selected shown probability",
-        "1 1 ?",
-        lambda file: read_selection(file)[0][2],
-    ),
+    "selection": ("selected shown probability", "1 1 ?", lambda file: read_selection(file)[0][2]),
     "classes": ("index name", "0 a/? b", lambda file: read_classes(file).names.index("b")),
     "answers": (f"{ANSWERS} seconds", "v a w 1 ?", lambda file: read_answers(file)["seconds"][0]),
     "answers of others": (

@@ -237,13 +237,10 @@ def test_other_columns_are_ignored(write):
 
 
 def test_other_data_sets_are_refused_by_name(write):
+    other = {"data_sets": ["flickr"], "study_data_sets": "'v1' and 'v2'"}
     third = counts().with_columns(dataset=pl.lit("flickr"))
     paths = write(c=pl.concat([counts(), third]), p=predictions())
-    with refused(
-        StudyError,
-        "rows-of-other-data-sets",
-        {"data_sets": ["flickr"], "study_data_sets": "'v1' and 'v2'"},
-    ):
+    with refused(StudyError, "rows-of-other-data-sets", other):
         read(paths)
     called = predictions().with_columns(pl.col("dataset").replace("v1", "flickr"))
     paths = write(c=counts(), p=called)
@@ -251,11 +248,7 @@ def test_other_data_sets_are_refused_by_name(write):
     with refused(StudyError, "rows-of-other-data-sets", {"data_sets": ["flickr"], "hint": hint}):
         read(paths)
     more = pl.concat([predictions(), predictions().with_columns(dataset=pl.lit("flickr"))])
-    with refused(
-        StudyError,
-        "rows-of-other-data-sets",
-        {"data_sets": ["flickr"], "study_data_sets": "'v1' and 'v2'"},
-    ):
+    with refused(StudyError, "rows-of-other-data-sets", other):
         read(write(c=counts(), p=more))
 
 

@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageFile, UnidentifiedImageError
 from refusals import check, refusal, refused
-from small_networks import kill_evaluation, paint, save_weights
+from small_networks import evaluate, kill_evaluation, paint, quiet, save_weights
 
 import bayesrep
 from bayesrep.cli import main
@@ -35,7 +35,7 @@ from bayesrep.vision.architectures import describe
 from bayesrep.vision.cache import PixelCache
 from bayesrep.vision.catalogs import CATALOG_TITLES, Entry, catalog_names, read_catalog
 from bayesrep.vision.devices import Device, choose_device
-from bayesrep.vision.forward import evaluate, in_groups, upload
+from bayesrep.vision.forward import in_groups, upload
 from bayesrep.vision.image_digests import Contents
 from bayesrep.vision.images import list_images
 from bayesrep.vision.networks import Network, load_network
@@ -111,12 +111,11 @@ def finished(tmp_path_factory, pictures, weights):
     return study
 
 
+@quiet()
 def predict(images, study, weights, names=NAMES, dataset="v1", **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)
-        return bayesrep.predict(
-            images, dataset, names, study, weights=weights, progress=False, **options
-        )
+    return bayesrep.predict(
+        images, dataset, names, study, weights=weights, progress=False, **options
+    )
 
 
 def table(study, name, dataset="v1"):
@@ -1099,11 +1098,7 @@ def test_torchvisions_classifiers_answer_as_by_themselves(tmp_path, pictures, na
             "classifier-near-one-of-torchvision",
             {"nearest": "torchvision/alexnet"},
         ),
-        (
-            "torchvision/alexnet.NEW",
-            "unknown-torchvision-weights",
-            {},
-        ),
+        ("torchvision/alexnet.NEW", "unknown-torchvision-weights", {}),
         ("torchvision/deeplabv3_resnet50", "classifier-near-one-of-torchvision", {}),
         ("torchvision/123456", "classifier-unknown-to-torchvision", {}),
     ],
@@ -1194,19 +1189,19 @@ def test_counts_are_added_to_predictions_that_came_first(tmp_path, pictures, wei
     assert bayesrep.read_study(study).classifiers == ("test_vit",)
 
 
+def write_study(folder, names, labels):
+    """A study whose two data sets are the same images, of another classifier."""
+    data = {"images": list(names), "labels": labels, "selected": 2, "shown": 3}
+    data["correct"] = np.ones((50, 1), dtype=bool)
+    bayesrep.Study.from_arrays(
+        reference={"name": "v1", **data}, replication={"name": "v2", **data}, classifiers=["other"]
+    ).write(folder)
+
+
 def test_classifiers_join_a_listed_study_once_both_sets_have_them(tmp_path, pictures, weights):
     study = tmp_path / "study"
     names = list_images(pictures).names
-    data = {
-        "images": list(names),
-        "labels": [name.split("/")[0] for name in names],
-        "selected": 2,
-        "shown": 3,
-        "correct": np.ones((50, 1), dtype=bool),
-    }
-    bayesrep.Study.from_arrays(
-        reference={"name": "v1", **data}, replication={"name": "v2", **data}, classifiers=["other"]
-    ).write(study)
+    write_study(study, names, [name.split("/")[0] for name in names])
     assert predict(pictures, study, weights, ["test_vit"], dataset="v1").listed == ()
     assert bayesrep.read_study(study).classifiers == ("other",)  # not broken meanwhile
     assert predict(pictures, study, weights, ["test_vit"], dataset="v2").listed == ("test_vit",)
@@ -1217,16 +1212,7 @@ def test_labels_that_contradict_the_study_are_refused(tmp_path, pictures, weight
     names = list_images(pictures).names
     labels = [name.split("/")[0] for name in names]
     labels[3] = synsets()[999]
-    data = {
-        "images": list(names),
-        "labels": labels,
-        "selected": 2,
-        "shown": 3,
-        "correct": np.ones((50, 1), dtype=bool),
-    }
-    bayesrep.Study.from_arrays(
-        reference={"name": "v1", **data}, replication={"name": "v2", **data}, classifiers=["other"]
-    ).write(tmp_path / "study")
+    write_study(tmp_path / "study", names, labels)
     facts = {"images": [names[3]], "study_label": synsets()[999], "dataset": "v1"}
     with refused(StudyError, "study-labels-differ-from-disk", facts):
         predict(pictures, tmp_path / "study", weights, ["test_vit"])

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from PIL import Image
 from refusals import refusal, refused
-from small_networks import paint, save_weights
+from small_networks import paint, quiet, save_weights
 
 import bayesrep
 from bayesrep.cli import main
@@ -64,12 +64,11 @@ def adversarial(tmp_path_factory):
     return paint_set(tmp_path_factory.mktemp("imagenet-a"), A_CLASSES)
 
 
+@quiet()
 def predict(images, study, weights, names=NAMES, dataset="a", **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)
-        return bayesrep.predict(
-            images, dataset, names, study, weights=weights, progress=False, **options
-        )
+    return bayesrep.predict(
+        images, dataset, names, study, weights=weights, progress=False, **options
+    )
 
 
 def table(study, name, dataset="a"):
@@ -185,8 +184,7 @@ def test_images_of_other_classes_are_passed_over_and_counted(capsys, tmp_path, w
         paint(images / wnid / f"{number}.png", number)
     command = ["predict", "--images", f"a={images}", "--study", study, "--classifiers"]
     command += ["test_vit", "--weights", weights, "--quiet", "--among", "imagenet-a"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)
+    with quiet():
         assert main([*map(str, command), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["outside"] == 3

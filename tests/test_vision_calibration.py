@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import warnings
 
 import numpy as np
 import polars as pl
@@ -10,10 +9,10 @@ import pytest
 from refusals import refused
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
-from small_networks import paint, save_weights
+from small_networks import paint, quiet, save_weights
 
 import bayesrep
-from bayesrep.errors import PredictionError, PredictionWarning
+from bayesrep.errors import PredictionError
 from bayesrep.studies import layout
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import predict_from_logits
@@ -55,10 +54,9 @@ def test_answers_that_are_all_right_or_all_alike_have_none():
         fit_temperature(outputs[:0], np.arange(0))
 
 
+@quiet()
 def quietly(function, *arguments, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)
-        return function(*arguments, **options)
+    return function(*arguments, **options)
 
 
 @pytest.fixture(scope="module")

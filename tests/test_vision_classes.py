@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from PIL import Image
 from refusals import refused
-from small_networks import paint
+from small_networks import paint, quiet
 
 import bayesrep
 from bayesrep.cli import main
@@ -68,12 +68,11 @@ def weights(tmp_path_factory):
     return root
 
 
+@quiet()
 def predict(images, study, weights, table, names=("test_resnet", "mine"), dataset="cifar", **more):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)
-        return bayesrep.predict(
-            *(images, dataset, names, study), weights=weights, classes=table, progress=False, **more
-        )
+    return bayesrep.predict(
+        *(images, dataset, names, study), weights=weights, classes=table, progress=False, **more
+    )
 
 
 def test_answers_are_those_of_the_network(tmp_path, pictures, weights, table):

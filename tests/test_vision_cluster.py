@@ -2,16 +2,15 @@
 
 import os
 import signal
-import warnings
 
 import numpy as np
 import polars as pl
 import pytest
 from refusals import refused
-from small_networks import paint, save_weights
+from small_networks import paint, quiet, save_weights
 
 import bayesrep
-from bayesrep.errors import ClusterError, PredictionWarning
+from bayesrep.errors import ClusterError
 from bayesrep.parallel import joined_cluster
 from bayesrep.studies import layout
 from bayesrep.studies.imagenet import synsets
@@ -103,8 +102,7 @@ def test_workers_answer_as_one_machine_does_and_one_that_is_killed_is_replaced(p
     seen = kill_one(monkeypatch)
     studies = ("together", "on-workers")
     for study, ray in zip(studies, (None, "local"), strict=True):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PredictionWarning)
+        with quiet():
             predict_sets(
                 *(sets, NAMES, place / study),
                 weights=place / "weights",

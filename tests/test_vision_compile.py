@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 import pytest
 from refusals import check, refused
-from small_networks import fill_folder
+from small_networks import evaluate, fill_folder
 
 import bayesrep
 from bayesrep.errors import PredictionError, PredictionWarning, Violation
@@ -26,7 +26,7 @@ from bayesrep.studies import layout
 from bayesrep.vision.architectures import describe
 from bayesrep.vision.compiling import check_compiler, compile_networks, forget_compiled
 from bayesrep.vision.devices import Device
-from bayesrep.vision.forward import evaluate, in_groups
+from bayesrep.vision.forward import in_groups
 from bayesrep.vision.networks import Network
 from bayesrep.vision.pixels import Preprocessing
 from bayesrep.vision.torch_loading import load_timm

@@ -2,17 +2,16 @@
 
 import json
 import shutil
-import warnings
 
 import numpy as np
 import polars as pl
 import pytest
 from refusals import refused
 from scipy.special import softmax
-from small_networks import paint, save_weights
+from small_networks import paint, quiet, save_weights
 
 import bayesrep
-from bayesrep.errors import PredictionError, PredictionWarning
+from bayesrep.errors import PredictionError
 from bayesrep.studies import layout
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import predict_from_logits
@@ -31,8 +30,7 @@ def kept(tmp_path_factory):
     for number in range(24):
         paint(root / "images" / WNIDS[number % 6] / f"{number}.png", number)
     options = {"weights": root / "weights", "keep": "logits", "progress": False}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)
+    with quiet():
         bayesrep.predict(root / "images", "v1", NAMES, root / "s", **options)
     return root / "s" / "logits" / "v1"
 
@@ -43,10 +41,9 @@ def few(tmp_path):
     return tmp_path / "few.txt"
 
 
+@quiet()
 def predict(logits, study, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)
-        return predict_from_logits(logits, "v1", study, **options)
+    return predict_from_logits(logits, "v1", study, **options)
 
 
 def rows_of(study, name):

@@ -1,13 +1,12 @@
 """Heads of 11,221 to 21,843 outputs, among which ImageNet's 1,000 classes are found by wnid."""
 
 import shutil
-import warnings
 
 import numpy as np
 import polars as pl
 import pytest
 from refusals import refused
-from small_networks import paint
+from small_networks import paint, quiet
 
 import bayesrep
 from bayesrep.errors import PredictionError, PredictionWarning
@@ -51,10 +50,9 @@ def predict(place, study, names=(LARGE,), dataset="a", **options):
     return bayesrep.predict(place / "images", dataset, names, study, **options)
 
 
+@quiet()
 def quietly(*arguments, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)
-        return predict(*arguments, **options)
+    return predict(*arguments, **options)
 
 
 def rows_of(study, name, dataset="a"):

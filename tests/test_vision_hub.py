@@ -1,15 +1,14 @@
 """Data sets of the hub, as its own client keeps them and where it cannot be reached."""
 
 import time
-import warnings
 
 import numpy as np
 import pytest
 from refusals import refusal, refused
-from small_networks import paint, save_weights
+from small_networks import paint, quiet, save_weights
 
 import bayesrep
-from bayesrep.errors import PredictionError, PredictionWarning
+from bayesrep.errors import PredictionError
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import predict_sets, read_suite
 from bayesrep.vision.hub import locate_images
@@ -60,8 +59,7 @@ def test_a_data_set_of_the_hub_is_evaluated(tmp_path, hub):
     sets = read_suite(tmp_path / "suite.toml")
     assert sets["val"].images == "hf-hub:me/small"
     options = {"weights": tmp_path / "weights", "progress": False}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)
+    with quiet():
         one = bayesrep.predict("hf-hub:me/small", "a", [NAME], tmp_path / "s", **options)
         (tmp_path / "suite.toml").write_text('[a]\nimages = "hf-hub:me/small"\n')
         sets = read_suite(tmp_path / "suite.toml")

@@ -5,14 +5,12 @@ import subprocess
 import sys
 import tarfile
 import textwrap
-import warnings
 
 import numpy as np
 import polars as pl
 import pytest
-from small_networks import paint, save_weights
+from small_networks import paint, quiet, save_weights
 
-from bayesrep.errors import PredictionWarning
 from bayesrep.studies import layout
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import predict_sets, read_suite
@@ -90,11 +88,10 @@ def kill_at_moments(place):
     return {int(moment): int(end) for moment, end in map(str.split, ended.stdout.splitlines())}
 
 
+@quiet()
 def finish(place, study):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)
-        options = {"weights": place / "weights", "keep": "logits", "progress": False}
-        return predict_sets(read_suite(place / "suite.toml"), NAMES, place / study, **options)
+    options = {"weights": place / "weights", "keep": "logits", "progress": False}
+    return predict_sets(read_suite(place / "suite.toml"), NAMES, place / study, **options)
 
 
 def test_a_suite_goes_on_after_kill_9_at_ten_moments(place):

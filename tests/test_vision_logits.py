@@ -7,7 +7,6 @@ import shutil
 import sys
 import tarfile
 import textwrap
-import warnings
 from collections import Counter
 from pathlib import Path
 
@@ -16,11 +15,11 @@ import polars as pl
 import pytest
 from PIL import Image
 from refusals import check, refusal, refused
-from small_networks import kill_evaluation, paint, save_weights
+from small_networks import kill_evaluation, paint, quiet, save_weights
 
 import bayesrep
 from bayesrep.cli import main
-from bayesrep.errors import PredictionError, PredictionWarning
+from bayesrep.errors import PredictionError
 from bayesrep.studies import layout
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import predict_from_logits, predict_sets, read_suite
@@ -73,34 +72,31 @@ def place(tmp_path_factory):
 SETS = (("val", "val", False), ("val, few", "val", True), ("v2", "v2", True))
 
 
+@quiet()
 def predict(place, study, dataset="val", images=None, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)
-        return bayesrep.predict(
-            *(images or place / "val", dataset, NAMES, study),
-            weights=place / "weights",
-            progress=False,
-            **options,
-        )
+    return bayesrep.predict(
+        *(images or place / "val", dataset, NAMES, study),
+        weights=place / "weights",
+        progress=False,
+        **options,
+    )
 
 
+@quiet()
 def from_logits(logits, study, dataset, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)
-        return predict_from_logits(logits, dataset, study, **options)
+    return predict_from_logits(logits, dataset, study, **options)
 
 
+@quiet()
 def together(place, study, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)
-        return predict_sets(
-            read_suite(place / "suite.toml"),
-            NAMES,
-            study,
-            weights=place / "weights",
-            progress=False,
-            **options,
-        )
+    return predict_sets(
+        read_suite(place / "suite.toml"),
+        NAMES,
+        study,
+        weights=place / "weights",
+        progress=False,
+        **options,
+    )
 
 
 def table(study, dataset, name):
@@ -285,8 +281,7 @@ def test_a_run_that_ends_while_it_takes_the_room_leaves_no_classifier(monkeypatc
 
 
 def test_the_room_is_said_before_it_begins(capsys, tmp_path, place):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)
+    with quiet():
         bayesrep.predict(
             *(place / "val", "val", NAMES[:1], tmp_path / "study"),
             weights=place / "weights",
@@ -317,10 +312,7 @@ def rewrite(place, **changed):
             ),
             "logits-of-another-version",
         ),
-        (
-            lambda place: np.save(place / "contents.npy", np.zeros(30)),
-            "logits-unreadable",
-        ),
+        (lambda place: np.save(place / "contents.npy", np.zeros(30)), "logits-unreadable"),
     ],
 )
 def test_kept_outputs_of_another_version_or_damaged(place, kept, harm, rule):
@@ -434,8 +426,7 @@ def test_a_suite_on_the_command_line(capsys, tmp_path, place):
     words = ["predict", "--suite", place / "suite.toml", "--study", tmp_path / "study"]
     words += ["--classifiers", "test_vit", "--weights", place / "weights"]
     words += ["--keep", "logits", "--results", tmp_path / "results"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)
+    with quiet():
         assert main([*map(str, words), "--json"]) == 0
         heard = capsys.readouterr()
         said = json.loads(heard.out)
@@ -454,8 +445,7 @@ def test_a_suite_on_the_command_line(capsys, tmp_path, place):
     logits = tmp_path / "study" / "logits" / "val"
     again = ["predict", "--from-logits", f"again={logits}", "--study"]
     again += [tmp_path / "study", "--among", place / "classes.txt"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)
+    with quiet():
         assert main([*map(str, again)]) == 0
     assert "argmax and softmax among the 5 classes" in capsys.readouterr().out
     one = table(tmp_path / "study", "again", "test_vit")

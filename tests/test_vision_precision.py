@@ -1,19 +1,16 @@
 """Weights that are shortened once for mixed precision; batches given before others are fetched."""
 
-import warnings
-
 import numpy as np
 import polars as pl
 import pytest
-from small_networks import fill_folder, paint
+from small_networks import evaluate, fill_folder, paint, quiet
 
 import bayesrep
-from bayesrep.errors import PredictionWarning
 from bayesrep.studies import layout
 from bayesrep.vision import run_local
 from bayesrep.vision.architectures import describe
 from bayesrep.vision.devices import Device, DeviceClock
-from bayesrep.vision.forward import evaluate, in_groups
+from bayesrep.vision.forward import in_groups
 from bayesrep.vision.networks import halve_weights, load_network, whole_module
 from bayesrep.vision.torch_loading import load_timm
 
@@ -77,12 +74,11 @@ def test_in_full_precision_all_digits_are_back(place, networks, monkeypatch):
     assert whole_module(network, "cpu") is network.whole is not network.module
 
 
+@quiet()
 def predict(place, study, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)
-        names = ["test_vit", "test_resnet"]
-        options = {"weights": place / "weights", "progress": False} | options
-        return bayesrep.predict(place / "images", "a", names, study, **options)
+    names = ["test_vit", "test_resnet"]
+    options = {"weights": place / "weights", "progress": False} | options
+    return bayesrep.predict(place / "images", "a", names, study, **options)
 
 
 def test_a_batch_is_given_before_the_last_is_fetched(monkeypatch, tmp_path, place):

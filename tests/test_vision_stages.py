@@ -2,15 +2,13 @@
 
 import json
 import re
-import warnings
 
 import numpy as np
 import pytest
-from small_networks import fill_folder
+from small_networks import fill_folder, quiet
 
 import bayesrep
 from bayesrep.cli import main
-from bayesrep.errors import PredictionWarning
 from bayesrep.vision import pixels
 from bayesrep.vision.images import list_images
 from bayesrep.vision.pixels import Preprocessing, read_block
@@ -28,12 +26,11 @@ def place(tmp_path_factory):
     return root
 
 
+@quiet()
 def predict(place, study, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PredictionWarning)
-        return bayesrep.predict(
-            place / "images", "v1", NAMES, study, weights=place / "weights", **options
-        )
+    return bayesrep.predict(
+        place / "images", "v1", NAMES, study, weights=place / "weights", **options
+    )
 
 
 def test_cores_that_read_and_compute_never_overlap_the_two():
@@ -141,8 +138,7 @@ def test_the_stages_in_json(capsys, tmp_path, place):
     command += ["--study", tmp_path / "study", "--weights", place / "weights", "--json"]
     command += ["--classifiers", ",".join(NAMES)]
     for evaluated in (True, False):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PredictionWarning)
+        with quiet():
             assert main([str(each) for each in command]) == 0
         printed = capsys.readouterr()
         found = json.loads(printed.out)

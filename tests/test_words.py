@@ -255,10 +255,7 @@ def test_a_table_of_attempts_is_read_as_other_tables_are(tmp_path):
 @pytest.mark.parametrize(
     ("text", "broken"),
     [
-        (
-            "item,model,solved,attempts\na,m,4,3\n",
-            ("solved-exceeds-attempts", {"images": ["a"]}),
-        ),
+        ("item,model,solved,attempts\na,m,4,3\n", ("solved-exceeds-attempts", {"images": ["a"]})),
         ("item,model,solved,attempts\na,m,0,0\n", ("no-attempts-at-image", {"images": ["a"]})),
         (
             "item,model,solved,attempts\na,m,-1,3\n",

@@ -1,9 +1,6 @@
-"""Results of crowd-kit's aggregators on the same answers, next to selection frequencies.
+"""Results of crowd-kit's aggregators (extra ``crowd``) next to selection frequencies.
 
-Dawid and Skene (1979), MACE (Hovy et al. 2013) and GLAD (Whitehill et al. 2009) estimate one true
-answer about each image, and how well each worker finds it. That is another question than the
-selection frequency: where an image is contested there is no true answer to find, and their
-probabilities go to 0 or 1 where s does not. They run as crowd-kit ships them (extra ``crowd``).
+They estimate one true answer about an image and each worker's skill, not a selection frequency.
 """
 
 from typing import Any
@@ -43,7 +40,16 @@ def aggregate_answers(study: Study, *, seed: int = 0) -> pl.DataFrame:
     StudyError
         If it is not known of any data set who answered.
     """
-    answered, methods = known_answers(study), _methods(seed)
+    answered = known_answers(study)
+    try:
+        from crowdkit.aggregation import GLAD, MACE, DawidSkene  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise OptionError("crowd-kit-not-installed") from None
+    methods = {
+        "Dawid-Skene": DawidSkene(n_iter=MAX_ITERATIONS),
+        "MACE": MACE(random_state=seed),
+        "GLAD": GLAD(),
+    }
     rows: list[dict[str, Any]] = []
     for data, answers in answered.values():
         frequency = data.selected / data.shown
@@ -72,15 +78,3 @@ def aggregate_answers(study: Study, *, seed: int = 0) -> pl.DataFrame:
                 }
             )
     return pl.DataFrame(rows)
-
-
-def _methods(seed: int) -> dict[str, Any]:
-    try:
-        from crowdkit.aggregation import GLAD, MACE, DawidSkene  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        raise OptionError("crowd-kit-not-installed") from None
-    return {
-        "Dawid-Skene": DawidSkene(n_iter=MAX_ITERATIONS),
-        "MACE": MACE(random_state=seed),
-        "GLAD": GLAD(),
-    }

@@ -1,19 +1,16 @@
 """Counts, and standard errors over workers, of more answers than fit into memory.
 
-Tables are read in two passes, some rows at a time: the first counts every image, the second sums
+Tables are streamed in two passes: the first counts every image, the second sums
 over every worker what `bayesrep.numerics.crowd` says of the mean selection frequency,
 
     U_w  =  Σ_x r_xw / (n_x N),        error²  =  Σ_w (U_w² − Σ_x (r_xw / (n_x N))²),
 
 stretched by Student's t. Workers' common images are ignored, which makes the error too large by a
 few percent if workers answer grids together.
-
-Where images and workers are whole numbers, and not too large, sums are arrays with a place for each
-of them; names are summed by polars, which takes several times as long.
 """
 
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +35,6 @@ from bayesrep.numerics.crowd import few_clusters_stretch
 from bayesrep.studies.column_aliases import ANSWER_COLUMNS
 from bayesrep.studies.parquet_tables import label_violations
 from bayesrep.studies.validation import raise_first
-from bayesrep.types import Floats, Ints
 
 _IMAGE_KEY = ["dataset", "image"]
 _ANSWER_KEY = [*_IMAGE_KEY, "worker"]
@@ -49,8 +45,6 @@ HASHES_IN_MEMORY = 2**27
 """Hashes of answers in memory at a time."""
 MAX_REREAD_BYTES = 2**28
 """Largest size of a text that is read whole to describe its fault."""
-MAX_DENSE_NUMBER = 2**27
-"""Largest number of an image or a worker that arrays are indexed by."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,18 +111,40 @@ def count_rows(answers: pl.DataFrame, where: str) -> Counted:
 
 def _count(answers: pl.LazyFrame, where: str) -> Counted:
     """Count selections by image, then sum residuals by worker."""
-    dense = _has_dense_numbers(answers)
-    counts = _check_counts((_dense_counts if dense else _counts)(answers), where)
+    sums = answers.group_by(_IMAGE_KEY).agg(
+        pl.col("selected").sum(),
+        shown=pl.len().cast(pl.Int64),
+        strange=pl.col("selected").null_count(),
+        nameless=pl.col("worker").null_count(),
+    )
+    counts = _check_counts(sums.collect(engine="streaming"), where)
     _refuse_repeats(answers, int(counts["shown"].sum()), where)
-    workers = (_dense_workers if dense else _workers)(answers, counts)
-    if not dense:
-        warn_of_nobodies(workers["worker"].cast(pl.String), where)
-        for names in (counts["dataset"], workers["worker"]):
-            warn_of_numbers(names, where)
+    workers = _sum_residuals(answers, counts)
+    warn_of_nobodies(workers["worker"].cast(pl.String), where)
+    for names in (counts["dataset"], workers["worker"]):
+        warn_of_numbers(names, where)
     counts, workers = (t.with_columns(pl.col("dataset").cast(pl.String)) for t in (counts, workers))
     return Counted(
         counts.with_columns(pl.col("image").cast(pl.String)), _describe_crowds(counts, workers)
     )
+
+
+def _sum_residuals(answers: pl.LazyFrame, counts: pl.DataFrame) -> pl.DataFrame:
+    """Of every worker and data set the sums of r δ, its square, and δ."""
+    of_all = (pl.col("selected").sum() / pl.col("shown").sum()).over("dataset")
+    delta = 1 / (pl.col("shown") * pl.len().over("dataset"))
+    images = counts.select(*_IMAGE_KEY, delta=delta, mean=of_all, k="selected", n="shown").lazy()
+    # An image's only answer is held to the mean of all.
+    others = (pl.col("k") - pl.col("selected")) / (pl.col("n") - 1)
+    r = pl.col("selected") - pl.when(pl.col("n") > 1).then(others).otherwise(pl.col("mean"))
+    moved = (r * pl.col("delta")).alias("moved")
+    rows = answers.join(images, on=_IMAGE_KEY).select("dataset", "worker", "delta", moved)
+    sums = rows.group_by("dataset", "worker").agg(
+        pl.col("moved").sum(),
+        square=pl.col("moved").pow(2).sum(),
+        weight=pl.col("delta").sum(),
+    )
+    return sums.collect(engine="streaming")
 
 
 @contextmanager
@@ -169,110 +185,16 @@ def _select_columns(every: pl.LazyFrame, where: str) -> pl.LazyFrame:
     if "control" in schema:
         warn_of_controls(every.group_by("control").len().collect(engine="streaming"), where)
     chosen = parse_flags(pl.col("selected"))
-    names = [_name(name, schema[name]) for name in _ANSWER_KEY]
+    names: list[pl.Expr] = []
+    for name in _ANSWER_KEY:
+        column, kind = pl.col(name), schema[name]
+        if kind.is_float():
+            column = normalize_floats(column, kind)
+        # Whole numbers stay numbers, which takes less time; a scan's texts are names already.
+        elif not (kind.is_integer() or kind == pl.String):
+            column = normalize_names(column)
+        names.append(column)
     return every.select(*names, chosen.cast(pl.Int64).alias("selected"))
-
-
-def _name(name: str, dtype: pl.DataType) -> pl.Expr:
-    """A column of names; whole numbers stay numbers, which arrays can have places for."""
-    column = pl.col(name)
-    if dtype.is_integer() or dtype == pl.String:  # a scan's texts are names already
-        return column
-    return normalize_floats(column, dtype) if dtype.is_float() else normalize_names(column)
-
-
-def _batches(answers: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    yield from answers.collect_batches(
-        chunk_size=ROWS_IN_MEMORY, maintain_order=False, engine="streaming"
-    )
-
-
-def _has_dense_numbers(answers: pl.LazyFrame) -> bool:
-    """Test whether images and workers are whole numbers small enough to index arrays."""
-    names = ["image", "worker"]
-    if not all(answers.collect_schema()[name].is_integer() for name in names):
-        return False
-    within = pl.col(names).is_between(0, MAX_DENSE_NUMBER).fill_null(value=False).all()
-    named = pl.col("dataset").is_not_null().all()
-    return all(answers.select(within, named).collect(engine="streaming").row(0))
-
-
-def _dense_counts(answers: pl.LazyFrame) -> pl.DataFrame:
-    """Count selections by image (first pass), for images that are whole numbers."""
-    sums: dict[Any, list[np.ndarray[Any, Any]]] = {}
-    for rows in _batches(answers):
-        for (dataset,), part in rows.group_by("dataset"):
-            image = part["image"].to_numpy()
-            size = int(image.max()) + 1
-            totals = sums.setdefault(dataset, [np.zeros(0, dtype=np.int64) for _ in range(4)])
-            if len(totals[0]) < size:
-                totals[:] = [np.pad(each, (0, size - len(each))) for each in totals]
-            chosen = part["selected"]
-            np.add.at(totals[0], image, chosen.fill_null(0).to_numpy())
-            np.add.at(totals[1], image, 1)
-            if chosen.null_count():
-                np.add.at(totals[2], image[chosen.is_null().to_numpy()], 1)
-    tables: list[pl.DataFrame] = []
-    for dataset, totals in sums.items():
-        (images,) = np.nonzero(totals[1])
-        columns = dict(zip(SUM_COLUMNS, (each[images] for each in totals), strict=True))
-        tables.append(
-            pl.DataFrame({"image": images, **columns}).with_columns(dataset=pl.lit(dataset))
-        )
-    return pl.concat(tables).select(*_IMAGE_KEY, *SUM_COLUMNS) if tables else _counts(answers)
-
-
-def _dense_workers(answers: pl.LazyFrame, counts: pl.DataFrame) -> pl.DataFrame:
-    """Sum residuals by worker (second pass), for whole numbers."""
-    lines_of_set: dict[Any, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = {}
-    for (dataset,), part in counts.group_by("dataset"):
-        image = part["image"].to_numpy()
-        k, n = (part[name].to_numpy().astype(float) for name in ("selected", "shown"))
-        # r / (n N) is slope · y − base; an image's only answer is held to the mean of all.
-        delta, others = 1 / (n * len(part)), np.maximum(n - 1, 1)
-        slope = np.where(n > 1, n / others, 1.0)
-        base = np.where(n > 1, k / others, k.sum() / n.sum())
-        lines = np.stack([_scatter_values(image, delta * each) for each in (slope, base)], axis=1)
-        lines_of_set[dataset] = lines, _scatter_values(image, delta)
-    sums: dict[Any, np.ndarray[Any, Any]] = {}
-    for rows in _batches(answers):
-        for (dataset,), part in rows.group_by("dataset"):
-            image, worker, chosen = (part[c].to_numpy() for c in ("image", "worker", "selected"))
-            lines, weight = lines_of_set[dataset]
-            moved = lines[image, 0] * chosen - lines[image, 1]
-            size = int(worker.max()) + 1
-            totals = sums.setdefault(dataset, np.zeros((3, 0)))
-            if totals.shape[1] < size:
-                totals = sums[dataset] = np.pad(totals, ((0, 0), (0, size - totals.shape[1])))
-            for total, values in zip(totals, (moved, np.square(moved), weight[image]), strict=True):
-                np.add.at(total, worker, values)
-    return pl.concat(
-        pl.DataFrame({"moved": moved, "square": square, "weight": weight})
-        .filter(pl.col("weight") > 0)
-        .with_columns(dataset=pl.lit(dataset))
-        for dataset, (moved, square, weight) in sums.items()
-    )
-
-
-def _scatter_values(places: Ints, values: Floats) -> Floats:
-    """Values at their places, zero elsewhere."""
-    spread = np.zeros(int(places.max()) + 1)
-    spread[places] = values
-    return spread
-
-
-def _counts(answers: pl.LazyFrame) -> pl.DataFrame:
-    """The first pass, of names."""
-    sums = [
-        pl.col("selected").sum(),
-        pl.len().cast(pl.Int64).alias("shown"),
-        pl.col("selected").null_count().cast(pl.Int64).alias("strange"),
-        pl.col("worker").null_count().cast(pl.Int64).alias("nameless"),
-    ]
-    return _sum_by_key(answers, _IMAGE_KEY, sums)
-
-
-SUM_COLUMNS = ("selected", "shown", "strange", "nameless")
 
 
 def _check_counts(counts: pl.DataFrame, where: str) -> pl.DataFrame:
@@ -296,13 +218,15 @@ def _check_counts(counts: pl.DataFrame, where: str) -> pl.DataFrame:
 def _refuse_repeats(answers: pl.LazyFrame, rows: int, where: str) -> None:
     """Refuse several answers of one worker about one image, which would count as several people's.
 
-    A pass over the rows for each `HASHES` of them looks for hashes that come twice; only the rows
-    that have one of these are then compared by name.
+    Rows are compared by name where their hashes come twice, so many hashes at a time.
     """
     hashed, parts = pl.struct(_ANSWER_KEY).hash().alias("hash"), 1 + rows // HASHES_IN_MEMORY
     for part in range(parts):
         chunks: list[np.ndarray[Any, Any]] = []
-        for batch in _batches(answers.select(hashed)):
+        batches = answers.select(hashed).collect_batches(
+            chunk_size=ROWS_IN_MEMORY, maintain_order=False, engine="streaming"
+        )
+        for batch in batches:
             values = batch["hash"].to_numpy()
             chunks.append(values if parts == 1 else values[values % parts == part])
         values = np.sort(np.concatenate(chunks))
@@ -320,47 +244,6 @@ def _refuse_repeats(answers: pl.LazyFrame, rows: int, where: str) -> None:
                 for _, image, worker in repeated.sort(_ANSWER_KEY).iter_rows()
             ]
             raise StudyError("answers-repeated", where=where, answers=listing(names, "worker"))
-
-
-def _sum_by_key(
-    answers: pl.LazyFrame,
-    key: Sequence[str],
-    sums: Sequence[pl.Expr],
-    placed: Callable[[pl.DataFrame], pl.DataFrame] = lambda rows: rows,
-) -> pl.DataFrame:
-    """Sums by key over all rows, of which some are in memory at a time."""
-    total = placed(answers.head(0).collect()).group_by(key).agg(sums)
-    waiting: list[pl.DataFrame] = []
-    again = [pl.col(name).sum() for name in (each.meta.output_name() for each in sums)]
-
-    def merge_parts() -> pl.DataFrame:
-        return pl.concat([total, *waiting]).group_by(key).agg(again)
-
-    for rows in _batches(answers):
-        waiting.append(placed(rows).group_by(key).agg(sums))
-        if sum(map(len, waiting)) > max(ROWS_IN_MEMORY, len(total)):
-            total, waiting[:] = merge_parts(), []
-    return merge_parts()
-
-
-def _workers(answers: pl.LazyFrame, counts: pl.DataFrame) -> pl.DataFrame:
-    """The second pass: of every worker and data set the sums of r δ, its square, and δ."""
-    of_all = (pl.col("selected").sum() / pl.col("shown").sum()).over("dataset")
-    delta = 1 / (pl.col("shown") * pl.len().over("dataset"))
-    images = counts.select(*_IMAGE_KEY, delta=delta, mean=of_all, k="selected", n="shown")
-
-    def place_rows(rows: pl.DataFrame) -> pl.DataFrame:
-        joined = rows.join(images, on=_IMAGE_KEY)
-        others = (pl.col("k") - pl.col("selected")) / (pl.col("n") - 1)
-        r = pl.col("selected") - pl.when(pl.col("n") > 1).then(others).otherwise(pl.col("mean"))
-        return joined.select("dataset", "worker", "delta", moved=r * pl.col("delta"))
-
-    sums = [
-        pl.col("moved").sum(),
-        pl.col("moved").pow(2).sum().alias("square"),
-        pl.col("delta").sum().alias("weight"),
-    ]
-    return _sum_by_key(answers, ["dataset", "worker"], sums, place_rows)
 
 
 def _describe_crowds(counts: pl.DataFrame, workers: pl.DataFrame) -> pl.DataFrame:

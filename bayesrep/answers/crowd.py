@@ -82,15 +82,6 @@ class CrowdDescription:
     sentence: str
 
 
-@dataclass(frozen=True, eq=False)
-class _Answered:
-    """A data set, its answers, and their residuals among the workers of the study."""
-
-    data: AnnotatedSet
-    answers: WorkerAnswers
-    residual: sparse.csr_array
-
-
 def describe_crowd(study: Study) -> CrowdDescription:
     """Describe the workers, their differences, and their effect on standard errors of the means.
 
@@ -118,23 +109,18 @@ def describe_crowd(study: Study) -> CrowdDescription:
     """
     known = known_answers(study)
     residuals = residuals_of([data for data, _ in known.values()])
-    answered = {
-        role: _Answered(*both, residual)
-        for (role, both), residual in zip(known.items(), residuals, strict=True)
-    }
-    errors = frequency_covariance(
-        [each.data for each in answered.values()], [each.residual for each in answered.values()]
-    )
+    errors = frequency_covariance([data for data, _ in known.values()], residuals)
     # The covariance of the data sets' means: its diagonal is each one's own error.
+    deviations = np.sqrt(np.diagonal(errors)).tolist()
     rows = {
-        role: _row(each, float(np.sqrt(errors[column, column])))
-        for column, (role, each) in enumerate(answered.items())
+        role: _row(*both, residual, error)
+        for (role, both), residual, error in zip(known.items(), residuals, deviations, strict=True)
     }
     # Shared workers are known only if both data sets name theirs.
     in_common, images, crowd = None, None, None
-    if set(REQUIRED_ROLES) <= set(answered):
-        one, other = (list(answered).index(role) for role in REQUIRED_ROLES)
-        workers = [set(answered[role].answers.asked().tolist()) for role in REQUIRED_ROLES]
+    if set(REQUIRED_ROLES) <= set(known):
+        one, other = (list(known).index(role) for role in REQUIRED_ROLES)
+        workers = [set(known[role][1].asked().tolist()) for role in REQUIRED_ROLES]
         in_common = len(set.intersection(*workers))
         images = float(np.hypot(*(rows[role]["error_images"] for role in REQUIRED_ROLES)))
         # Var(a − b): shared workers move both means together, which cancels.
@@ -142,7 +128,7 @@ def describe_crowd(study: Study) -> CrowdDescription:
         crowd = float(np.sqrt(max(change, 0.0)))
     return CrowdDescription(
         pl.DataFrame(list(rows.values())),
-        pl.concat([_workers(each) for each in answered.values()]),
+        pl.concat([_workers(*both) for both in known.values()]),
         in_common,
         images,
         crowd,
@@ -162,40 +148,41 @@ def known_answers(study: Study) -> Mapping[str, tuple[AnnotatedSet, WorkerAnswer
     return answered
 
 
-def _row(each: _Answered, error: float) -> dict[str, Any]:
+def _row(
+    data: AnnotatedSet, answers: WorkerAnswers, residual: sparse.csr_array, error: float
+) -> dict[str, Any]:
     """Summarize one data set; `error` is the standard error of its mean over workers."""
-    k, n = (np.asarray(values, dtype=float) for values in (each.data.selected, each.data.shown))
+    k, n = (np.asarray(values, dtype=float) for values in (data.selected, data.shown))
     share, images = k / n, len(k)
-    count = np.bincount(each.answers.worker)
+    count = np.bincount(answers.worker)
     several = n > 1
     scatter = share[several] * (1 - share[several]) * n[several] / (n[several] - 1)
     variance = float(np.sum(scatter / n[several])) / images**2
     worth = variance / (variance + error**2) if variance > 0 else None
-    pairs, total = float(np.sum(count * (count - 1.0))), each.residual.sum(axis=0)
-    between = np.square(total).sum() - each.residual.power(2).sum()
+    pairs, total = float(np.sum(count * (count - 1.0))), residual.sum(axis=0)
+    between = np.square(total).sum() - residual.power(2).sum()
     is_estimable = pairs > 0 and variance > 0
     return {
-        "dataset": each.data.name,
+        "dataset": data.name,
         "images": images,
-        "answers": len(each.answers.image),
+        "answers": len(answers.image),
         "workers": int(np.count_nonzero(count)),
         "answers_a_worker": float(np.median(count[count > 0])),
         "selection_frequency": float(share.mean()),
         "error_images": float(share.std(ddof=1) / np.sqrt(images)) if images > 1 else np.nan,
         "error_workers": error,
-        "correlation": float(between / overlap_correction([each.residual]) / pairs / scatter.mean())
+        "correlation": float(between / overlap_correction([residual]) / pairs / scatter.mean())
         if is_estimable
         else None,
         "annotators": float(n.mean()),
-        "effective_answers": None if worth is None else worth * len(each.answers.image),
+        "effective_answers": None if worth is None else worth * len(answers.image),
         "effective_annotators": None if worth is None else worth * float(n.mean()),
-        **_drift(each),
+        **_drift(data, answers),
     }
 
 
-def _drift(each: _Answered) -> dict[str, float | None]:
+def _drift(data: AnnotatedSet, answers: WorkerAnswers) -> dict[str, float | None]:
     """Estimate the drift of workers' selections, and its standard error over workers."""
-    answers = each.answers
     nothing: dict[str, float | None] = {"drift": None, "drift_error": None}
     if answers.position is None:
         return nothing
@@ -204,7 +191,7 @@ def _drift(each: _Answered) -> dict[str, float | None]:
     count = np.bincount(answers.worker)[answers.worker]
     several = count > 1
     t = (rank - 1) / np.maximum(count - 1, 1) - 0.5
-    size = len(each.data.images), len(answers.workers)
+    size = len(data.images), len(answers.workers)
     matrix = residuals(answers.image, answers.worker, answers.selected, *size)
     r = np.asarray(matrix[answers.image, answers.worker])
     total = np.square(t[several]).sum()
@@ -215,20 +202,20 @@ def _drift(each: _Answered) -> dict[str, float | None]:
     return {"drift": slope, "drift_error": float(np.sqrt(np.square(sums).sum()) / total)}
 
 
-def _workers(each: _Answered) -> pl.DataFrame:
+def _workers(data: AnnotatedSet, answers: WorkerAnswers) -> pl.DataFrame:
     """Build one row for each worker of a data set."""
-    answers, size = each.answers, len(each.answers.workers)
+    size = len(answers.workers)
 
     def total(values: Floats) -> Float[np.ndarray, "worker"]:
         return np.bincount(answers.worker, values, minlength=size)
 
     selected = answers.selected
-    n_answers = each.data.shown[answers.image]
-    others = each.data.selected[answers.image] - selected
+    n_answers = data.shown[answers.image]
+    others = data.selected[answers.image] - selected
     mean = float(selected.mean())
     # Add two answers of the mean: an image has few others.
     p = np.clip((others + 2 * mean) / (n_answers + 1), 1e-3, 1 - 1e-3)
-    r = residuals(answers.image, answers.worker, selected, len(each.data.images), size)
+    r = residuals(answers.image, answers.worker, selected, len(data.images), size)
     count, yes = total(np.ones(len(selected))), total(selected.astype(float))
     odds = p / (1 - p)
     looks = np.stack(
@@ -248,27 +235,20 @@ def _workers(each: _Answered) -> pl.DataFrame:
     )
     evidence += np.log(np.array(list(PRIOR_OF_WAYS.values())))[:, None]
     probability = np.exp(evidence - np.asarray(logsumexp(evidence, axis=0)))
+    # Mean residuals are drawn to 0 by what of their variance is chance.
+    moved, square = r.sum(axis=0), r.power(2).sum(axis=0)
+    chance = square.sum() / max(count.sum(), 1)
+    between = float(np.sum(np.square(moved) - square) / max(np.sum(count * (count - 1)), 1))
+    between = max(between, 0.0)
     table = {
-        "dataset": np.repeat(each.data.name, size),
+        "dataset": np.repeat(data.name, size),
         "worker": answers.workers,
         "answers": count.astype(np.int64),
         "yes": yes / np.maximum(count, 1),
-        "leniency": _shrink_means(count, r.sum(axis=0), r.power(2).sum(axis=0)),
+        "leniency": moved * between / np.maximum(count * between + chance, 1e-300),
         **dict(zip(PRIOR_OF_WAYS, probability, strict=True)),
     }
     return pl.DataFrame(table).filter(pl.col("answers") > 0)
-
-
-def _shrink_means(
-    count: Float[np.ndarray, "worker"],
-    total: Float[np.ndarray, "worker"],
-    square: Float[np.ndarray, "worker"],
-) -> Float[np.ndarray, "worker"]:
-    """Workers' mean residuals, drawn to 0 by what of their variance is chance."""
-    chance = square.sum() / max(count.sum(), 1)
-    between = np.sum(np.square(total) - square) / max(np.sum(count * (count - 1)), 1)
-    between = max(float(between), 0.0)
-    return total * between / np.maximum(count * between + chance, 1e-300)
 
 
 def _sentence(

@@ -22,7 +22,7 @@ import numpy as np
 from bayesrep.errors import StudyError
 from bayesrep.numerics.estimands import Z_975
 from bayesrep.studies.input_arrays import align_rows
-from bayesrep.types import Float, Int
+from bayesrep.types import Float
 
 
 @dataclass(frozen=True)
@@ -69,27 +69,17 @@ def intraclass_correlation(image: Any, context: Any, selected: Any) -> Intraclas
     of_image, row = np.unique(columns[0], return_inverse=True)
     of_context = np.unique(columns[1], return_inverse=True)[1]
     pair, place = np.unique(row * (of_context.max(initial=0) + 1) + of_context, return_inverse=True)
-    first = np.zeros(len(pair), dtype=np.int64)
-    first[place] = row
-    total = np.bincount(place, minlength=len(pair))
+    image_of = np.zeros(len(pair), dtype=np.int64)
+    image_of[place] = row
+    n_answers = np.bincount(place, minlength=len(pair))
     chosen = np.bincount(place, columns[2].astype(np.float64), minlength=len(pair))
-    return _of_counts(first, total, chosen, len(of_image))
-
-
-def _of_counts(
-    image: Int[np.ndarray, "pair"],
-    n_answers: Int[np.ndarray, "pair"],
-    selected: Float[np.ndarray, "pair"],
-    images: int,
-) -> Intraclass:
-    """Estimate from the counts of every pair of image and context."""
 
     def total(values: Float[np.ndarray, "pair"]) -> Float[np.ndarray, "image"]:
-        return np.bincount(image, values, minlength=images)
+        return np.bincount(image_of, values, minlength=len(of_image))
 
-    n, k = total(n_answers.astype(np.float64)), total(selected)
-    pairs, within = total(n_answers * (n_answers - 1.0)), total(selected * (selected - 1))
-    across, between = n * n - total(n_answers**2.0), k * k - total(selected**2)
+    n, k = total(n_answers.astype(np.float64)), total(chosen)
+    pairs, within = total(n_answers * (n_answers - 1.0)), total(chosen * (chosen - 1))
+    across, between = n * n - total(n_answers**2.0), k * k - total(chosen**2)
     valid = (pairs > 0) & (across > 0)
     count = int(valid.sum())
     if count < 2:

@@ -1,24 +1,6 @@
-"""Quality control of answers: the published rules, each by its name.
+"""Quality control of answers: the published rules, each by its name (docs/crowd.md has a table).
 
-An *assignment* is what one worker did of one task (a grid of images). *Controls* are images of
-which the right answer is known: positive ones show the label, negative ones do not.
-
-`engstrom2020`: an assignment is flagged if fewer than 6 of its images are selected or more than one
-negative control is; all answers of workers with 30 % or more of their assignments flagged are left
-out (Engstrom et al. 2020, appendix B.1).
-
-`tsipras2020`: all answers of workers who select less than 20 % of the positive controls on half or
-more of their assignments are left out, then assignments with less than 40 % of them (Tsipras et al.
-2020, appendix B.1.2).
-
-`time=SECONDS`: assignments that took fewer seconds. `repeats`: all but a worker's first
-answer about an image (and label, where there is such a column). `controls`: the answers about
-controls themselves, which were put there to be known. `equal=N`: so many answers of every image, at
-random; images with fewer keep all (Engstrom et al. have as many as the image with the fewest, as
-`equal` alone does).
-
-Rules apply in the order of `RULE_OF_NAME`, in whatever order they are requested, and each sees only
-the rows that those before it keep.
+Rules apply in the order of `RULE_OF_NAME`, each to the rows that those before it keep.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -155,29 +137,19 @@ def _engstrom(*_: object) -> pl.Expr:
 
 
 def _tsipras(table: pl.DataFrame, *_: object) -> pl.Expr:
-    share = _of_controls(table)
-    seldom = _share_of_assignments(share < MIN_CONTROL_SHARES["workers"]) >= MAX_FAILED_SHARE
-    return ~seldom & (share >= MIN_CONTROL_SHARES["assignments"])
-
-
-def _of_controls(table: pl.DataFrame) -> pl.Expr:
-    """Share of its assignment's positive controls that are selected; 1 where it has none."""
     positive = (pl.col("control") == "positive").fill_null(value=False)
     if not table.select(positive.any()).item():
         raise StudyError("no-answer-about-positive-control")
-    share = (pl.col("selected") & positive).sum() / positive.sum()
-    return share.over(_ASSIGNMENT).fill_nan(1.0)
+    # Of its assignment's positive controls those that are selected; 1 where it has none.
+    share = ((pl.col("selected") & positive).sum() / positive.sum()).over(_ASSIGNMENT).fill_nan(1.0)
+    seldom = _share_of_assignments(share < MIN_CONTROL_SHARES["workers"]) >= MAX_FAILED_SHARE
+    return ~seldom & (share >= MIN_CONTROL_SHARES["assignments"])
 
 
 def _share_of_assignments(condition: pl.Expr) -> pl.Expr:
     """Compute each worker's share of assignments that meet a condition."""
     first = pl.int_range(pl.len()).over(_ASSIGNMENT) == 0
     return ((condition & first).sum() / first.sum()).over("worker")
-
-
-def _is_first_answer(table: pl.DataFrame, *_: object) -> pl.Expr:
-    question = [*_IMAGE, *({"label"} & set(table.columns))]
-    return pl.int_range(pl.len()).over([*question, "worker"]) == 0
 
 
 def _equalize_counts(table: pl.DataFrame, number: float | None, seed: int) -> pl.Series:
@@ -191,7 +163,11 @@ RULE_OF_NAME: Mapping[str, Rule] = {
     "engstrom2020": Rule(_engstrom, ("task", "control")),
     "tsipras2020": Rule(_tsipras, ("task", "control")),
     "time": Rule(lambda _, number, __: pl.col("seconds") >= (number or 0), ("task", "seconds")),
-    "repeats": Rule(_is_first_answer),
+    "repeats": Rule(
+        lambda table, *_: (
+            pl.int_range(pl.len()).over([*_IMAGE, *({"label"} & set(table.columns)), "worker"]) == 0
+        )
+    ),
     "controls": Rule(lambda *_: pl.col("control").is_null(), ("control",)),
     "equal": Rule(_equalize_counts),
 }

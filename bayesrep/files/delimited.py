@@ -1,9 +1,6 @@
 """Tables as spreadsheets and scripts write them: separators, encodings, compression.
 
-Every cell is text, since digits may be a name: readers convert numbers if they need them. Text is
-read as UTF-8, with a mark or without, as UTF-16 and UTF-32 with marks, and otherwise, with a
-warning, as Windows-1252, which holds all printable characters of Latin-1. Lines end in LF, CR LF or
-CR. Compressed files may not expand beyond `MAX_EXPANSION`. `workbooks` reads workbooks.
+Every cell is text, since digits may be a name; readers convert numbers if they need them.
 """
 
 import codecs
@@ -52,10 +49,7 @@ _ENCODING_MARKS = {  # the longer ones first, since that of UTF-32 begins with t
 
 @dataclass(frozen=True)
 class _Header:
-    """The header of a text: names of the columns, and its position.
-
-    `begin` and `end` are in bytes, `line` the number of its first line.
-    """
+    """The header of a text: column names, and its position in bytes and (`line`) in lines."""
 
     names: list[str]
     separator: str
@@ -65,34 +59,7 @@ class _Header:
 
 
 def read(file: Path, rename: Rename) -> list[Sheet]:
-    """Read every table of a file whose name ends in one of `TEXT_ENDINGS`; a text holds one.
-
-    Parameters
-    ----------
-    file
-        The file.
-    rename
-        From the names that stand in the header, without blanks around them, to those of the
-        columns.
-
-    Returns
-    -------
-    list of Sheet
-        All columns as text without blanks around it, null where a cell is empty.
-
-    Raises
-    ------
-    StudyError
-        In one line, what is wrong with the file and what to do.
-    OSError
-        Where there is none.
-
-    Warns
-    -----
-    TableWarning
-        If it is read as Windows-1252; if a workbook has hidden sheets, which are left out, or a
-        column of it that is not called a time or a date holds dates.
-    """
+    """Read every table of a file whose name ends in one of `TEXT_ENDINGS`, all columns as text."""
     if file.suffix.lower() == ".xlsx":
         return read_workbook(file, rename)
     where = str(file)
@@ -243,8 +210,7 @@ def _first_record(data: bytes, separator: str) -> tuple[list[str], int]:
 def _find_quote(rows: BinaryIO, separator: str) -> str | None:
     """Find the quote that encloses cells, if any; None if rows are empty or irregular.
 
-    Quotes are regular where each encloses a whole cell, within one line, and those inside are
-    doubled: then who counts quotes, as polars does, finds the same rows as who reads cells.
+    Only regular quotes, around whole cells and within lines, mean the same to polars.
     """
     starts, edges = (
         np.isin(np.arange(256), [ord(each) for each in f"{separator}{others}"])
@@ -322,8 +288,7 @@ def _write_regular(data: bytes, header: _Header, where: str) -> bytes:
 def _are_rows(lines: Sequence[str], separator: str, separators: int, *, is_spaced: bool) -> bool:
     """Test whether lines that a quote joins are rows by themselves: then the quote is stray.
 
-    A comma of prose is followed by a blank, one between cells is not unless the header's are; a row
-    may lack its last cell. Most of a row is in its first line, its last, or one that ends a cell.
+    Between cells of most rows is no blank, unless in the header; prose has one after a comma.
     """
     if len(lines) < 2:
         return False

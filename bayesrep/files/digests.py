@@ -62,11 +62,8 @@ def find_broken(folder: Path, sealed: Mapping[str, str]) -> Broken:
 
 def are_seals(value: Any, name: str) -> bool:
     """Test whether a value may be `seal_files`' result for a name: no path outside it."""
-    return isinstance(value, dict) and all(
-        isinstance(digest, str) and _is_below(path, name) for path, digest in value.items()
-    )
-
-
-def _is_below(path: Any, name: str) -> bool:
-    parts = PurePosixPath(path).parts if isinstance(path, str) and path.isprintable() else ()
-    return bool(parts) and parts[0] == name and ".." not in parts
+    if not isinstance(value, dict) or not all(isinstance(v, str) for x in value.items() for v in x):
+        return False
+    places = [PurePosixPath(path).parts for path in value if path.isprintable()]
+    below = all(parts and parts[0] == name and ".." not in parts for parts in places)
+    return below and len(places) == len(value)

@@ -17,10 +17,7 @@ def split_name(path: str | Path) -> tuple[str, Path]:
 
 
 def refuse_copies(paths: Iterable[str | Path]) -> None:
-    """Refuse files of which two hold the same, under one name or under two.
-
-    A file that cannot be read is passed over: its reader says why.
-    """
+    """Refuse files of which two hold the same; whatever cannot be read is left to its reader."""
     sizes: dict[int, list[str | Path]] = {}
     for path in paths:
         try:

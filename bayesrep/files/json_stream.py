@@ -1,15 +1,12 @@
 """Large JSON files a part at a time, and JSON Lines of any length a block at a time.
 
-Of logs with gigabytes of text a few fields are used. A file of JSON is text in memory, but its
-members, and the elements of its lists, are made into objects one after the other. Of JSON Lines a
-block is in memory; polars finds the fields of its lines, and where it finds anything odd the block
-is read again line by line, to name the line and the rule. What is called JSON Lines may also be one
-list of objects, as some tools write it.
+What polars finds odd in a block is read again by lines; a list of objects may be called Lines.
 """
 
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +41,13 @@ def read_text(path: str | Path) -> str:
     return as_text(contents, str(path))
 
 
+def all_parts(text: str, where: str) -> list[tuple[str | None, Any]]:
+    """All that `parts` yields, at once: of a text of no more than `MAX_LINE_BYTES` characters."""
+    if len(text) > MAX_LINE_BYTES:
+        raise StudyError("json-text-too-large", where=where, most_megabytes=MAX_LINE_BYTES // 2**20)
+    return list(parts(text, where))
+
+
 def as_text(contents: bytes | bytearray, where: str) -> str:
     """Bytes of bounded number as text; a StudyError says where they are from."""
     if len(contents) > MAX_JSON_BYTES:
@@ -69,13 +73,6 @@ def parts(text: str, where: str, lists: Collection[str] = ()) -> Iterator[tuple[
         raise
     except ValueError as error:
         raise StudyError("json-file-damaged", where=where, reason=reason(error)) from None
-
-
-def all_parts(text: str, where: str) -> list[tuple[str | None, Any]]:
-    """All that `parts` yields, at once: of a text of no more than `LONGEST` characters."""
-    if len(text) > MAX_LINE_BYTES:
-        raise StudyError("json-text-too-large", where=where, most_megabytes=MAX_LINE_BYTES // 2**20)
-    return list(parts(text, where))
 
 
 class _Cursor:
@@ -121,12 +118,10 @@ class _Cursor:
             self._cut(self.position)
             item = self._in_piece()
         if item is None:
-            facts = {
-                "where": self.where,
-                "character": self.position,
-                "most": MAX_LINE_BYTES // 2**20,
-            }
-            raise StudyError("json-value-too-large", **facts)
+            most = MAX_LINE_BYTES // 2**20
+            raise StudyError(
+                "json-value-too-large", where=self.where, character=self.position, most=most
+            )
         value, self.position = item
         self._skip()
         return value
@@ -230,9 +225,7 @@ def fields(
 ) -> Iterator[pl.DataFrame]:
     """Read some fields of every line of JSON Lines, a block at a time, or of a list's objects.
 
-    `paths` has the keys to the value of every column, such as `("evaluation", "score")`; repeated
-    keys are noticed in `unique` columns, which nearly every line has. Columns are JSON's text of
-    the values, null if a field is missing. `advance` gets the MB of each block, at least 1.
+    `paths` has the keys to each column; `advance` gets the MB of each block, at least 1.
     """
     try:
         if _is_list(path):
@@ -253,8 +246,10 @@ def fields(
                     block = block.removeprefix(_UTF8_MARK)
                 table = _fields_by_polars(block, paths, unique)
                 if table is None:
-                    number = _lines_before(path, start) + 1
-                    table = _fields_by_line(block, number, paths, str(path))
+                    # Line by line, to name the faulty one.
+                    lines = enumerate(block.split(b"\n"), _lines_before(path, start) + 1)
+                    objects = (_object(each, n, str(path)) for n, each in lines if each.strip())
+                    table = _table(objects, paths, str(path))
                 yield table
                 if advance is not None:
                     advance(max(1, len(block) >> 20))
@@ -292,7 +287,11 @@ def _fields_by_polars(
     if all(len(keys) == 1 for keys in paths.values()):  # a query would cost more than the copy
         flat = pl.DataFrame([table[keys[0]].alias(name) for name, keys in paths.items()])
     else:
-        flat = table.select(_field(keys).alias(name) for name, keys in paths.items())
+        columns = {
+            name: reduce(lambda column, key: column.struct.field(key), rest, pl.col(first))
+            for name, (first, *rest) in paths.items()
+        }
+        flat = table.select(**columns)
     return None if any(flat[name].null_count() for name in unique) else flat
 
 
@@ -303,23 +302,6 @@ def _schema(paths: Sequence[Sequence[str]]) -> dict[str, Any]:
         inner = [path[1:] for path in paths if path[0] == key and len(path) > 1]
         schema[key] = pl.Struct(_schema(inner)) if inner else pl.String()
     return schema
-
-
-def _field(keys: Sequence[str]) -> pl.Expr:
-    column = pl.col(keys[0])
-    for key in keys[1:]:
-        column = column.struct.field(key)
-    return column
-
-
-def _fields_by_line(
-    block: bytes, number: int, paths: Mapping[str, Sequence[str]], where: str
-) -> pl.DataFrame:
-    """Read fields line by line, to name a faulty line."""
-    lines = enumerate(block.split(b"\n"), number)
-    return _table(
-        (_object(line, offset, where) for offset, line in lines if line.strip()), paths, where
-    )
 
 
 def _table(
@@ -354,10 +336,7 @@ def dig_value(value: Any, keys: Sequence[str]) -> Any:
 
 
 def as_word(value: Any, where: str) -> str | None:
-    """A value of JSON as text: a text as it is, anything else as JSON writes it, None for null.
-
-    Half a surrogate pair is not text: a StudyError names the file.
-    """
+    """A value of JSON as text: a text as it is, else as JSON writes it, None for null."""
     if value is None:
         return None
     if isinstance(value, str):

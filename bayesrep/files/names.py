@@ -1,10 +1,6 @@
-"""Normalized names: text without blanks around it, in Unicode's composed form (NFC).
+"""Normalized names: text in Unicode's composed form (NFC), without blanks or zero-widths around.
 
-Blanks are spaces, line ends, zero-width characters and byte-order marks.
-
-Names of images, labels, classifiers, annotators, items and data sets come out of every kind of
-file through here, so that one that is written twice is the same in every reader. Nothing else of a
-name is changed: 1, 01 and 1.0 are three names, and so are dog and Dog.
+Nothing else is changed: 1, 01 and 1.0 are three names, and so are dog and Dog.
 """
 
 import unicodedata
@@ -30,11 +26,7 @@ def normalize_name(name: str) -> str:
 
 
 def normalize_names(column: _Column) -> _Column:
-    """A column of names as every reader has them; what is missing stays missing.
-
-    Whole numbers that a column holds as floats, as pandas does where one is missing, have no
-    decimals.
-    """
+    """A column of names as every reader has them; whole numbers held as floats have no decimals."""
     if isinstance(column, pl.Expr):  # its type is known when there is a column
         return column.map_batches(normalize_names, return_dtype=pl.String)
     if column.dtype.is_float():
@@ -56,10 +48,7 @@ def _normalize_texts(column: pl.Series) -> pl.Series:
 
 
 def normalize_floats(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    """Convert a column of float names to text, without decimals if all are whole numbers.
-
-    Floats too large to be exact are written as spreadsheets shorten numbers: `1.6777216e+07`.
-    """
+    """Convert float names to text, without decimals if all are whole; inexact ones as 1.6e+07."""
     exact = 2**24 if dtype == pl.Float32 else 2**53
     values = column.fill_nan(None).cast(pl.Float64)
     whole = ((values == values.floor()) & (values.abs() < exact)).all()

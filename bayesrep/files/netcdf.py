@@ -1,7 +1,6 @@
 """netCDF files of posteriors: sealed when they are written, tried before they are read.
 
-A seal is the SHA-256 of the file, appended to it: HDF5 does not look beyond the end that it knows.
-A file without one is read all the same, there is then nothing to compare its numbers with.
+A seal, a SHA-256 behind the end that HDF5 knows, is compared where there is one.
 """
 
 import math
@@ -20,10 +19,7 @@ from bayesrep.files.digests import digest_parts
 _TRAILER_MARK = b"bayesrep.sha256:"
 _TRAILER_BYTES = 2 * len(_TRAILER_MARK) + 64  # marks on both sides, to detect a damaged seal
 _PART_BYTES = 2**20
-_MIN_MEMORY, _MAX_RATIO = (
-    2**26,
-    1100,
-)  # bytes of memory: at least, or times the file's (gzip's most)
+_MIN_MEMORY, _MAX_RATIO = 2**26, 1100  # bytes: at least, or times the file's (gzip's most)
 _MAX_LEVELS = 3
 # What would make a reader compute values, or look elsewhere for them.
 _DECODED_ATTRIBUTES = frozenset(
@@ -111,10 +107,7 @@ def seal(file: Path) -> None:
 
 
 def examine(file: str, where: str) -> Violation | None:
-    """Say in one line why a posterior should not be read, or nothing; called in another process.
-
-    Everything in the file is read once.
-    """
+    """Say in one line why a posterior should not be read, or nothing; called in another process."""
     path = Path(file)
     if line := _broken_seal(path, where):
         return line
@@ -205,12 +198,8 @@ def _broken_seal(path: Path, where: str) -> Violation | None:
         end = stream.read()
     if _TRAILER_MARK not in end:
         return None
-    whole = end[-_TRAILER_BYTES:].startswith(_TRAILER_MARK) and end.endswith(_TRAILER_MARK)
-    if (
-        whole
-        and _digest(path, size - _TRAILER_BYTES)
-        == end[-_TRAILER_BYTES:][len(_TRAILER_MARK) : -len(_TRAILER_MARK)]
-    ):
+    digest = _digest(path, size - _TRAILER_BYTES)
+    if end[-_TRAILER_BYTES:] == _TRAILER_MARK + digest + _TRAILER_MARK:
         return None
     return Violation("posterior-file-altered", where=where)
 
@@ -256,12 +245,13 @@ def _strange_variable(item: Any, place: str) -> Iterator[Violation]:
     elif item.dtype.kind not in "biufSO" or item.dtype.itemsize > 8:
         # Dimensions without values are 16 zero bytes wide in some versions; texts are objects.
         yield Violation("posterior-variable-type-unknown", place=place, dtype=item.dtype)
-    elif foreign := sorted(_DECODED_ATTRIBUTES & set(item.attrs)) or _strange_fill(item):
-        yield Violation("posterior-variable-attribute-foreign", place=place, attribute=foreign[0])
-
-
-def _strange_fill(item: Any) -> list[str]:
-    """The attribute by which a value stands for none, where that is not the one that is none."""
-    fill = np.ravel(item.attrs.get("_FillValue", np.nan))
-    none = len(fill) == 1 and fill.dtype.kind == "f" and np.isnan(fill[0])
-    return [] if none else ["_FillValue"]
+    else:
+        foreign = sorted(_DECODED_ATTRIBUTES & set(item.attrs))
+        # The value that stands for none has to be the one that is none.
+        fill = np.ravel(item.attrs.get("_FillValue", np.nan))
+        if not (len(fill) == 1 and fill.dtype.kind == "f" and np.isnan(fill[0])):
+            foreign.append("_FillValue")
+        if foreign:
+            yield Violation(
+                "posterior-variable-attribute-foreign", place=place, attribute=foreign[0]
+            )

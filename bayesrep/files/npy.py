@@ -1,7 +1,6 @@
 """NumPy's own files: their headers read by a pattern, their sizes checked before anything is.
 
-NumPy parses a header as Python source, which for a forged one raises whatever the parser does, and
-makes the array that it declares before it looks at the data.
+NumPy itself parses a header as Python source, and makes an array before it looks at the data.
 """
 
 import math
@@ -55,15 +54,7 @@ def read_header(stream: IO[bytes]) -> Header:
 
 
 def read(stream: IO[bytes], size: int) -> NDArray[Any]:
-    """Read an array of anything but Python objects.
-
-    Parameters
-    ----------
-    stream
-        At the beginning of the file.
-    size
-        Bytes of the whole file, which must agree with the header: else a ValueError.
-    """
+    """Read an array of anything but objects from a file of `size` bytes, as its header says."""
     header = read_header(stream)
     if header.dtype.hasobject:
         raise ValueError("it holds Python objects")

@@ -1,12 +1,10 @@
-"""Read and write Parquet files, ours and strangers'.
+"""Read and write Parquet files of plain columns, ours and strangers'.
 
-Tables are plain: text, whole numbers, floats, true and false. Our own files hold their SHA-256 in
-their metadata, under `SEAL_KEY`, computed with zeros in its place. A file that does not fit its
-digest was changed, and is refused. Other programs' tables have none.
+Ours hold their SHA-256 under `SEAL_KEY`, with zeros in its place; an altered one is refused.
 """
 
 import io
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,42 +18,19 @@ from bayesrep.files.digests import digest_parts
 SEAL_KEY = "bayesrep.sha256"
 _SEAL_MARK = f"{SEAL_KEY}:".encode()  # before the digest: a damaged seal is still recognised
 _BLANK_DIGEST = b"0" * 64
-_INTEGER_TYPES = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 _PLAIN_TYPES = (
-    *_INTEGER_TYPES,
-    pl.Float32,
-    pl.Float64,
-    pl.Boolean,
-    pl.String,
-    pl.Categorical,
-    pl.Enum,
+    *(pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64),
+    *(pl.Float32, pl.Float64, pl.Boolean, pl.String, pl.Categorical, pl.Enum),
 )
-MAX_FILES_TOGETHER = 32  # files are read at once: a few million rows at most
-_FREE_BYTES, _MEMORY_RATIO = (
-    2**26,
-    1000,
-)  # bytes of a table in memory: at least, or times its file's
+_FREE_BYTES, _MEMORY_RATIO = 2**26, 1000  # of a table in memory: at least, or times its file's
 
 
 def read(
     file: Path, where: str, columns: Collection[str], *, further: Collection[str] | None = ()
 ) -> pl.DataFrame:
-    """Read a table.
+    """Read the needed columns, or `column.field` of one, and the `further` ones there (None: all).
 
-    Parameters
-    ----------
-    file, where
-        The file, and what a message calls it.
-    columns
-        What the table needs: columns, or `column.field` of what a column is made of.
-    further
-        Columns to read where they are there; None for all of them.
-
-    Raises
-    ------
-    StudyError
-        In one line: a file that is missing, damaged or needs too much memory, a column that is
-        missing or of a type that no table here has.
+    A message calls the file `where`.
     """
     if not file.is_file():
         raise StudyError("parquet-file-missing", where=where)
@@ -66,82 +41,6 @@ def read(
         return _table(file, columns, further)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise StudyError(_unreadable(where, error)) from error
-
-
-def read_each(
-    files: Sequence[tuple[Path, str]], columns: Collection[str], *, further: Collection[str]
-) -> Iterator[pl.DataFrame | Violation]:
-    """Read tables as `read` does, or say what is wrong with one; files that are alike together."""
-    for start in range(0, len(files), MAX_FILES_TOGETHER):
-        some = files[start : start + MAX_FILES_TOGETHER]
-        tables = _read_together([file for file, _ in some], columns, further)
-        if tables is not None:
-            yield from tables
-            continue
-        for file, where in some:  # whatever is wrong is told of the file that it is wrong with
-            try:
-                yield read(file, where, columns, further=further)
-            except StudyError as error:
-                yield error.violation
-
-
-def _read_together(
-    files: Sequence[Path], columns: Collection[str], further: Collection[str]
-) -> list[pl.DataFrame] | None:
-    """Read tables of one schema together; None if they differ, or should not be read."""
-    if len(files) < 2 or not all(file.is_file() for file in files):
-        return None
-    names = [str(file.absolute()) for file in files]
-    names_asked = list(columns), list(further)
-    if (
-        sandbox.fault(examine_together, names[0], "", names, *names_asked, beside=names[1:])
-        is not None
-    ):
-        return None
-    try:
-        return _tables(names, *names_asked)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-        return None
-
-
-def examine_together(
-    _: str, where: str, files: Sequence[str], columns: Collection[str], further: Collection[str]
-) -> Violation | None:
-    """Say something where files should not be read together; called in another process."""
-    for file in files:
-        if line := _broken_seal(file, where):
-            return line
-    tables = _tables(files, columns, further)
-    if tables is None:
-        return Violation("parquet-file-unreadable", where=where, reason="files differ")
-    for file, table in zip(files, tables, strict=True):
-        size = Path(file).stat().st_size
-        line = strange_type(table, columns, where) or _too_long(table, size, where)
-        if line or (line := too_wide(table, size, where)):
-            return line
-    return None
-
-
-def _tables(
-    files: Sequence[str], columns: Collection[str], further: Collection[str]
-) -> list[pl.DataFrame] | None:
-    """The tables of files with the same columns, none of them empty; None where they are others."""
-    first, *others = (pl.read_parquet_schema(file) for file in files)
-    read = list(dict.fromkeys((*columns, *(name for name in further if name in first))))
-    if any(schema != first for schema in others) or not set(read) <= set(first):
-        return None
-    from_file = "file" + "_" * max(map(len, first))  # longer than any column's name
-    scanned = pl.scan_parquet(list(files), glob=False, include_file_paths=from_file)
-    whole = scanned.select(*read, from_file).collect()
-    runs = whole[from_file].rle().struct.unnest()
-    if runs["value"].to_list() != list(files):
-        return None
-    starts = runs["len"].cum_sum().to_list()
-    table = whole.drop(from_file)
-    return [
-        table.slice(end - length, length)
-        for end, length in zip(starts, runs["len"].to_list(), strict=True)
-    ]
 
 
 def write(table: pl.DataFrame, file: Path, facts: Mapping[str, str] | None = None) -> None:
@@ -175,11 +74,14 @@ def examine(
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         return _unreadable(where, error)
     size = Path(file).stat().st_size
-    return (
-        strange_type(table, columns, where)
-        or _too_long(table, size, where)
-        or too_wide(table, size, where)
-    )
+    if line := strange_type(table, columns, where):
+        return line
+    # Of texts, polars estimates the letters, not the 16 bytes that each takes beside them.
+    texts = sum(isinstance(kind, pl.String) for kind in table.dtypes)
+    if table.estimated_size() + 16 * texts * len(table) > _allowed_bytes(size):
+        rows = table.height
+        return Violation("parquet-rows-implausible", where=where, rows=rows, file_bytes=size)
+    return too_wide(table, size, where)
 
 
 def index_names(metadata: Mapping[Any, Any]) -> list[str]:
@@ -189,16 +91,6 @@ def index_names(metadata: Mapping[Any, Any]) -> list[str]:
         return [name for name in described["index_columns"] if isinstance(name, str)]
     except (KeyError, TypeError, ValueError):
         return []
-
-
-def _too_long(table: pl.DataFrame, size: int, where: str) -> Violation | None:
-    # Of texts, polars estimates the letters, not the 16 bytes that each takes beside them.
-    texts = sum(isinstance(kind, pl.String) for kind in table.dtypes)
-    if table.estimated_size() + 16 * texts * len(table) > _allowed_bytes(size):
-        return Violation(
-            "parquet-rows-implausible", where=where, rows=table.height, file_bytes=size
-        )
-    return None
 
 
 def too_wide(table: pl.DataFrame, size: int, where: str) -> Violation | None:
@@ -219,13 +111,19 @@ def _allowed_bytes(size: int) -> int:
 
 def _table(file: Path, columns: Collection[str], further: Collection[str] | None) -> pl.DataFrame:
     if further is None:
-        return pl.read_parquet(file, glob=False)
+        table = pl.read_parquet(file, glob=False)
+        return table if columns else read_decimals(table)  # of a table that is not ours
     schema = pl.read_parquet_schema(file)
     names = dict.fromkeys((*columns, *(name for name in further if name in schema)))
     expressions = {name: each for name in names if (each := _column(name, schema)) is not None}
     read = dict.fromkeys(name if name in schema else name.split(".")[0] for name in expressions)
     table = pl.read_parquet(file, columns=list(read), glob=False)
     return table if list(read) == list(expressions) else table.select(**expressions)
+
+
+def read_decimals(table: pl.DataFrame) -> pl.DataFrame:
+    """The table with its decimals, which sums in databases are, as floats."""
+    return table.with_columns(pl.col(pl.Decimal).cast(pl.Float64))
 
 
 def _column(name: str, schema: Mapping[str, pl.DataType]) -> pl.Expr | None:

@@ -15,8 +15,7 @@ TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".xlsx"
 class Place:
     """A table, and the numbering of its rows in its file: `first` is that of the first.
 
-    A CSV file's header counts, so that a number is that of a line in an editor or a spreadsheet.
-    Where only some of the rows are looked at, `row_places` are their places among all.
+    A header counts as a line; `row_places` are the places of some rows among all.
     """
 
     name: str

@@ -1,15 +1,6 @@
 """Sandbox: another process reads a stranger's file first, so that a crash is one line here.
 
-Parquet and HDF5 are read by native code and pickles by a machine that the file programs. A damaged
-or forged file may make them abort the process, run for ever or fill the memory. So before such a
-file is read here, a helper process reads it with limits on time and memory. It is started when it
-is first needed, serves one file after the other, is replaced when it dies and ends with this
-process. Memory is limited on Linux, time on all systems but Windows: seconds of computing, so that
-a sound file is not refused where the machine is busy, and ten times as many by the clock.
-
-A sound file is tried once: a digest of the trial is kept for this user's later processes. It covers
-all contents, the arguments, and the versions of the readers, so that a changed file, or another
-reader, is tried again.
+It has limits of time and memory; digests of files that were sound are kept for this user.
 """
 
 import atexit
@@ -21,7 +12,7 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, cached_property
 from importlib.metadata import version
@@ -56,17 +47,17 @@ _HELPER_ENVIRONMENT = {
 
 
 def fault(
-    examine: Callable[..., Violation | None],
-    file: str | Path,
-    where: str,
-    *arguments: Any,
-    beside: Sequence[str | Path] = (),
+    examine: Callable[..., Violation | None], file: str | Path, where: str, *arguments: Any
 ) -> Violation | None:
     """Say in one line what is wrong with a file, or nothing where it can be read here."""
     path, function = os.path.abspath(file), [examine.__module__, examine.__name__]
-    files = (file, *beside)
-    size = sum(os.stat(each).st_size for each in files)
-    trial = _digest_trial(examine, arguments, files)
+    status, trial = os.stat(path), None
+    size = status.st_size
+    with suppress(OSError):  # what cannot be digested, as a device that need not end, is tried anew
+        if stat.S_ISREG(status.st_mode):
+            readers = [__version__, _digest_code(examine), sys.version]
+            readers += map(version, READER_PACKAGES)
+            trial = digest_value([function, list(arguments), digest_file(path), readers])
     if trial in _sound.trials:
         return None
     request = {
@@ -80,25 +71,9 @@ def fault(
     return violation
 
 
-def _digest_trial(
-    examine: Callable[..., Violation | None], arguments: Sequence[Any], files: Sequence[str | Path]
-) -> str | None:
-    """A digest of what is tried; None where files are none, or cannot be read."""
-    if not all(stat.S_ISREG(os.stat(each).st_mode) for each in files):
-        return None  # a device need not end
-    try:
-        contents = [digest_file(each) for each in files]
-        readers = _describe_readers(examine.__code__.co_filename)
-    except OSError:
-        return None
-    function = [examine.__module__, examine.__name__]
-    return digest_value([function, list(arguments), contents, readers])
-
-
 @cache
-def _describe_readers(source: str) -> list[str]:
-    """Versions of what reads files, of ours with the digest of the code that examines them."""
-    return [__version__, digest_file(source), sys.version, *map(version, READER_PACKAGES)]
+def _digest_code(function: Callable[..., Any]) -> str:
+    return digest_file(function.__code__.co_filename)
 
 
 class _SoundFiles:

@@ -1,7 +1,4 @@
-"""Strict JSON and TOML: of bounded size and depth, each key once, only finite numbers.
-
-For our own values, `replace_non_finite` replaces numbers that JSON lacks.
-"""
+"""Strict JSON and TOML: of bounded size and depth, each key once, only finite numbers."""
 
 import gc
 import json
@@ -36,11 +33,7 @@ def replace_non_finite(value: Any) -> Any:
 
 
 def parse(text: str) -> Any:
-    """The value of a text in JSON.
-
-    A ValueError says in a few words what is wrong: text that is not JSON, lists or objects that
-    are too deep, a key given twice, numbers not finite or too large, half a surrogate pair.
-    """
+    """The value of a text in JSON; a ValueError says in a few words what is wrong."""
     try:
         with _collector_paused(len(text)):
             value = json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant)
@@ -90,11 +83,9 @@ def read(path: str | Path) -> Any:
 
 
 def beginning(text: str, start: int = 0) -> tuple[Any, int]:
-    """The value that begins at a place of a text, and where it ends.
+    """The value that begins at a place of a text, and where it ends; a ValueError as of `parse`.
 
-    For large files of which a few values are used: NaN and infinities, which some tools write, are
-    let through, and neither numbers nor texts are judged. A ValueError says what else is wrong, as
-    of `parse`.
+    NaN and infinities are let through, and neither numbers nor texts are judged.
     """
     try:
         with _collector_paused(len(text) - start):

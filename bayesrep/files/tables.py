@@ -1,9 +1,4 @@
-"""Tables in files of any kind: CSV and its kin, workbooks and Parquet.
-
-Columns of Parquet have their types; all others are text (`bayesrep.files.delimited`). Of both, text
-is without blanks around it and in NFC (`bayesrep.files.names`), so that names in a table are what
-they are in any other.
-"""
+"""Tables in files of any kind: CSV and its kin, workbooks and Parquet, whose columns have types."""
 
 import warnings
 from collections.abc import Callable, Collection
@@ -20,7 +15,6 @@ from bayesrep.files.row_numbers import TEXT_ENDINGS, Place
 from bayesrep.files.text_table import (
     Rename,
     Sheet,
-    check_width,
     leave_out_index,
     name_columns,
     take_only_sheet,
@@ -51,7 +45,9 @@ def read_sheets(
         read = partial(delimited.read, file, name)
         sheets, size = _open_table(path, lambda: (read(), file.stat().st_size))
         for sheet in sheets:
-            check_width(sheet, size)
+            # A text may be of a length that an array of them would not fit into memory with.
+            if line := parquet.too_wide(sheet.frame, size, sheet.place.name):
+                raise StudyError(line)
     return [Sheet(leave_out_index(*sheet, columns, index), sheet.place) for sheet in sheets]
 
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import polars as pl
 
 from bayesrep.errors import StudyError, TableWarning, Violation, listing, plain_text
-from bayesrep.files import parquet
 from bayesrep.files.names import normalize_cells, normalize_name, normalize_names
 from bayesrep.files.row_numbers import Place
 
@@ -87,9 +86,7 @@ def leave_out_index(
 ) -> pl.DataFrame:
     """Drop the index of a data frame, which is neither a classifier nor a group of images.
 
-    pandas, R and polars number rows in columns without a name (first in a text) or with one of
-    their own; names among `columns` are the reader's own, and those among `index` are an index by
-    the file's metadata. Other columns without a name are refused, and dropping a named one warns.
+    Names among `columns` are the reader's own; those among `index` are an index by metadata.
     """
     unnamed_columns, named = list[str](), list[str]()
     for number, column in enumerate(frame, 1):
@@ -148,9 +145,3 @@ def describe_title(where: str, header: int, title: str, line: int) -> Violation:
     """In one line, that a title stands where a header should be, and where the header is."""
     facts = {"where": where, "line": line, "title": plain_text(title[:60]), "header": header}
     return Violation("title-above-header", **facts)
-
-
-def check_width(sheet: Sheet, size: int) -> None:
-    """Refuse a text of a length that an array of them would not fit into memory with."""
-    if line := parquet.too_wide(sheet.frame, size, sheet.place.name):
-        raise StudyError(line)

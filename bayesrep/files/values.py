@@ -1,11 +1,6 @@
 """Values of cells: numbers, yes or no, times, names or missing; one rule for all readers.
 
-A number is written in digits 0 to 9, optionally with a sign, a decimal point or comma and an
-exponent: 7, 7.0, 7,0, +7 and 7e0 are one number. Grouped digits are refused, since 1,000 is a
-thousand to some and one to others. Yes and no are `TRUE_WORDS`, `FALSE_WORDS` and the numbers 1 and
-0; nothing is `MISSING_WORDS`. Blanks around a value and the case of letters do not count. A name is
-a text and none of these: a model may be called None, and an image NA. A worker may, too, which is
-warned of: most are nobody.
+Blanks around a value and case do not count; 1,000 is refused, a thousand to some, one to others.
 """
 
 import sys
@@ -147,10 +142,7 @@ def all_flags(column: pl.Series, where: str | Place) -> pl.Series:
 
 
 def whole_numbers(column: pl.Series, where: str | Place, *, missing: bool = False) -> pl.Series:
-    """A column as int64; rows with anything else than a whole number are refused.
-
-    Sign and size are for the study's rules to judge; `missing` allows for values that are.
-    """
+    """A column as int64; rows with anything else than a whole number are refused."""
     numbers = parse_numbers(column)
     whole = (numbers.is_finite() & (numbers == numbers.floor())).fill_null(value=False)
     if not column.dtype.is_numeric():
@@ -188,10 +180,7 @@ def numbers(
     most: float = sys.float_info.max,
     missing: bool = False,
 ) -> pl.Series:
-    """Convert a column to float64; rows without a finite number are refused by `rule`.
-
-    So are numbers beyond `least` and `most`; `missing` allows for values that are.
-    """
+    """A column as float64; rows without a finite number from `least` to `most` are refused."""
     values = parse_numbers(column).fill_nan(None)
     is_valid = values.is_between(least, most).fill_null(value=False)
     _refuse(~(is_valid | is_missing(column)) if missing else ~is_valid, column, rule, where)

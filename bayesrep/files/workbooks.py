@@ -1,7 +1,4 @@
-"""Excel workbooks: every cell as its displayed text.
-
-Workbooks are data alone: no formula is computed, and no declared size is trusted.
-"""
+"""Excel workbooks, every cell as its displayed text: no formula or declared size is trusted."""
 
 import re
 import warnings

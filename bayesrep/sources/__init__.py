@@ -1,9 +1,4 @@
-"""Readers of published data and of your own tables, one file a source.
-
-`READERS` maps a source's name to its reader, a function from the user's paths to
-`bayesrep.studies.draft.StudyContents`: a study, complete or not yet. The docstring of each reader's
-module describes the files.
-"""
+"""Readers of published data and of your own tables, one file a source; `READERS` has all."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

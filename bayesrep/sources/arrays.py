@@ -1,20 +1,11 @@
-"""Answers of classifiers as NumPy arrays, for data sets that come as arrays: CIFAR-10.2, CINIC-10.
+"""Answers of classifiers as NumPy arrays, a folder a data set: labels.npy, classes.txt, NAME.npy.
 
-One folder a data set, nothing in which is executed:
-
-    labels.npy         whole numbers [N], the class of each image from 0 on
-    classes.txt        names of the K classes, a line each; without it classes are their numbers
-    NAME.npy           one classifier: probabilities [N, K] (floats, rows sum to 1), class numbers
-                       [N], or the R most probable classes [N, R] (whole numbers, best first)
-
-Rows are in the order of the labels, and images are called by their place in it. Both folders have
-the same classifiers and classes. Of the published data sets this order is
+Images are called by their place in the labels, whose published order is
 
     CIFAR-10           test_batch: np.array(batch[b"labels"])
     CIFAR-10.1         cifar10.1_v6_labels.npy
     CIFAR-10.2         cifar102_test.npz: the array labels
-    CINIC-10           test/CLASS/FILE, classes and then files sorted by name; classes are numbered
-                       in that order, which is CIFAR-10's
+    CINIC-10           test/CLASS/FILE, classes and then files sorted by name, as CIFAR-10's
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,6 @@
-"""Assignments: workers' answers to the tasks of a collection, from the files of its forms.
+"""Assignments: what a worker did of a collection's task, by the numbers of the places selected.
 
-    .csv     batch results of Mechanical Turk: the layout's fields Answer.selected and Answer.main
-    .json    Label Studio's export, JSON or JSON-MIN, or what the offline page saves
-
-An assignment is what one worker did of one task: the numbers of the places that were selected, and
-of one of them, where it was asked for, that it is the main object's.
+From Mechanical Turk's batches (.csv), Label Studio or the offline page (.json).
 """
 
 from collections.abc import Mapping, Sequence
@@ -94,13 +90,17 @@ def _mturk(path: str | Path) -> pl.DataFrame:
     places = places_text.replace("none", "").str.extract_all(r"\d+").cast(pl.List(pl.Int16))
     marks = find_marks(table.select("AssignmentStatus", "Reject"), where)
     pay = table["Reward"].str.strip_chars("$ ")
+    # Such as Sat Nov 02 12:44:30 PDT 2019; null where it is none.
+    zoned = pl.col("SubmitTime").str.replace(r"^\w+ ", "")
+    zoned = zoned.str.replace_many(list(_ZONE_OFFSETS), list(_ZONE_OFFSETS.values()))
+    time = zoned.str.to_datetime("%b %d %H:%M:%S %z %Y", time_zone="UTC", strict=False)
     return table.select(
         pl.col("Input.task").alias("task"),
         pl.col("WorkerId").alias("worker"),
         places.alias("selected"),
         whole_numbers(table["Answer.main"], where, missing=True).alias("main"),
         durations(table["WorkTimeInSeconds"], where, missing=True).alias("seconds"),
-        _iso(pl.col("SubmitTime")).alias("time"),
+        time.dt.strftime("%Y-%m-%dT%H:%M:%SZ").alias("time"),
         numbers(pay, where, missing=True).alias("pay"),
         rejected=pl.any_horizontal(*marks.values()).fill_null(value=False),
     )
@@ -110,31 +110,23 @@ _PLACES_PATTERN = r"^(none|\d{1,4}(\s*,\s*\d{1,4})*)?$"
 _ZONE_OFFSETS = {"PDT": "-0700", "PST": "-0800", "UTC": "+0000", "GMT": "+0000"}
 
 
-def _iso(time: pl.Expr) -> pl.Expr:
-    """Times such as Sat Nov 02 12:44:30 PDT 2019 in UTC; null where they are none."""
-    zoned = time.str.replace(r"^\w+ ", "").str.replace_many(
-        list(_ZONE_OFFSETS), list(_ZONE_OFFSETS.values())
-    )
-    read = zoned.str.to_datetime("%b %d %H:%M:%S %z %Y", time_zone="UTC", strict=False)
-    return read.dt.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def _json(path: str | Path) -> pl.DataFrame:
     """Read a file of the offline page, or an export of Label Studio."""
     content = strict_json.read(path)
-    if isinstance(content, dict) and content.get("format") == PAGE_FORMAT:
-        expected_format, rows = "what the offline page saves", _of_page
-    elif isinstance(content, list):
-        expected_format, rows = "an export of Label Studio", _of_tasks
-    else:
+    is_page = isinstance(content, dict) and content.get("format") == PAGE_FORMAT
+    if not is_page and not isinstance(content, list):
         raise StudyError("answers-file-not-recognised", path=path)
     try:
-        table = pl.DataFrame(rows(content, str(path)), schema=_JSON_SCHEMA, strict=True)
+        if is_page:
+            rows = _of_page(content)
+        else:
+            rows = [_assignment(each) for each in count_annotations(content, str(path))]
+        table = pl.DataFrame(rows, schema=_JSON_SCHEMA, strict=True)
     except (*_DAMAGE_ERRORS, pl.exceptions.PolarsError) as error:
         raise StudyError(
             "answers-file-damaged",
             path=path,
-            expected_format=expected_format,
+            expected_format=_JSON_FORMATS[is_page],
             error_type=type(error).__name__,
             reason=reason(error),
         ) from None
@@ -144,9 +136,10 @@ def _json(path: str | Path) -> pl.DataFrame:
 
 _JSON_SCHEMA = {**ASSIGNMENT_SCHEMA, "seconds": pl.String}
 _JSON_SCHEMA.pop("file")
+_JSON_FORMATS = ("an export of Label Studio", "what the offline page saves")
 
 
-def _of_page(content: Any, _: str) -> list[dict[str, Any]]:
+def _of_page(content: Any) -> list[dict[str, Any]]:
     worker = content["worker"]
     return [
         {
@@ -161,11 +154,6 @@ def _of_page(content: Any, _: str) -> list[dict[str, Any]]:
         }
         for each in content["answers"]
     ]
-
-
-def _of_tasks(content: Any, where: str) -> list[dict[str, Any]]:
-    """List the assignments of all tasks, without skipped ones."""
-    return [_assignment(each) for each in count_annotations(content, where)]
 
 
 def _assignment(each: Annotation) -> dict[str, Any]:

@@ -1,14 +1,6 @@
-"""CIFAR-10 and CIFAR-10.1: the published predictions of twenty classifiers on both.
+"""CIFAR-10 and CIFAR-10.1: predictions of twenty classifiers, of modestyachts/CIFAR-10.1 (MIT).
 
-The files are those of Recht et al. (2019), in the repository github.com/modestyachts/CIFAR-10.1
-(MIT):
-
-    datasets/cifar10.1_<version>_labels.npy           labels of version v4 or v6
-    model_predictions/original_predictions/<name>_predictions.json   on the CIFAR-10 test set
-    model_predictions/<version>_predictions/<name>_predictions.json  on that version
-
-Each JSON file is one list of class numbers, without probabilities, in the order of the labels. The
-labels of CIFAR-10's test set are a `.npy` vector in its order.
+datasets/cifar10.1_VERSION_labels.npy; model_predictions/SET_predictions/NAME_predictions.json
 """
 
 from collections.abc import Sequence

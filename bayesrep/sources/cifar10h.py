@@ -1,14 +1,6 @@
-"""CIFAR-10H: human answers to CIFAR-10 test images, read into a placebo study.
+"""CIFAR-10H, the counts of Peterson et al. (2019), read into a placebo study.
 
-The counts are those of Peterson et al. (2019), "Human uncertainty makes classification more
-robust" (github.com/jcpeterson/cifar-10h, `data/cifar10h-counts.npy`; its licence allows
-non-commercial use and asks to share alike). The predictions are the JSON lists of the CIFAR-10.1
-release of Recht et al. (github.com/modestyachts/CIFAR-10.1, ``model_predictions/
-original_predictions`; MIT). The true labels are a `.npy`` vector in the order of the test set.
-
-Nobody annotated a replication of CIFAR-10 in this way, so the study made here is a placebo: both of
-its data sets are random parts of one (see `bayesrep.sources.placebo`). Its true bias-corrected gap
-is zero for every classifier, whatever an estimator says.
+github.com/jcpeterson/cifar-10h, data/cifar10h-counts.npy: non-commercial, share alike.
 """
 
 from collections.abc import Sequence

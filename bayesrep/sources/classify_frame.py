@@ -1,18 +1,6 @@
-"""Published annotations of Tsipras et al.'s (2020) Classify task.
+"""Published pickles of Tsipras et al.'s (2020) Classify task, of MadryLab/ImageNetMultiLabel.
 
-annotations_classify_task.pkl of github.com/MadryLab/ImageNetMultiLabel: a pickled data frame with a
-row for each image, of which nothing is executed,
-
-    image            file name
-    imagenet_label   the data set's label, a class number from 0
-    selected         of each annotator, without a name, the labels chosen: a list of lists
-    main             of each annotator the main object's label
-
-image_info.pkl, likewise, has the outcome of all 10,000 images, in two columns:
-
-    image            file name
-    annotation       fu (annotators classified it), easy (its label was clearly the most likely),
-                     mis (nobody selected its label), amb (not described in the paper)
+annotations_classify_task.pkl: answers of annotators; image_info.pkl: what became of all images.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,24 +23,15 @@ _FATE_OF_CODE = {
 
 
 def read_classify_frame(path: str | Path, dataset: str = DATASET_NAME) -> pl.DataFrame:
-    """Read what every annotator said, of the labels that anybody chose, a row an answer.
-
-    `worker` numbers the annotators of an image, who are not the same people from image to image.
-    """
+    """What every annotator said of each label; `worker` numbers those of one image."""
     frame = _read(path, _FRAME_COLUMNS, "annotations_classify_task.pkl")
     try:
         rows = list(_answers(*(frame[name].tolist() for name in _FRAME_COLUMNS)))
     except (TypeError, ValueError) as error:
         raise StudyError("frame-not-as-published", path=path, reason=reason(error)) from None
-    schema = {
-        "image": pl.String,
-        "label": pl.String,
-        "own": pl.Boolean,
-        "worker": pl.String,
-        "selected": pl.Boolean,
-        "main": pl.Boolean,
-    }
-    table = pl.DataFrame(rows, schema, orient="row")
+    kinds = (pl.String, pl.String, pl.Boolean, pl.String, pl.Boolean, pl.Boolean)
+    names = ("image", "label", "own", "worker", "selected", "main")
+    table = pl.DataFrame(rows, dict(zip(names, kinds, strict=True)), orient="row")
     return table.with_columns(dataset=pl.lit(dataset), task="image")
 
 
@@ -93,11 +72,5 @@ def _answers(
         for worker, (labels_chosen, best) in enumerate(zip(chosen, first, strict=True), 1):
             has = {int(label) for label in labels_chosen}
             for label in choices:
-                yield (
-                    str(image),
-                    str(label),
-                    label == int(own),
-                    f"{image} {worker}",
-                    label in has,
-                    label == int(best),
-                )
+                name, is_own, is_best = f"{image} {worker}", label == int(own), label == int(best)
+                yield str(image), str(label), is_own, name, label in has, is_best

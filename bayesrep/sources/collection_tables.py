@@ -1,7 +1,4 @@
-"""Tables that the steps of a collection exchange, and pools of candidates.
-
-Every complaint is one line naming the file, the column and the rows.
-"""
+"""Tables that the steps of a collection exchange, and pools of candidates."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -14,7 +14,7 @@ from bayesrep.sources.evals.reading import explain_refusals
 from bayesrep.sources.evals.records import LogChoices
 from bayesrep.sources.evals.score_tables import LINES_ENDINGS
 from bayesrep.sources.evals.survey import count_attempts
-from bayesrep.studies.attempts import Attempts, read_attempts
+from bayesrep.studies.attempts import read_attempts
 from bayesrep.studies.capabilities import (
     ADJUSTED_USE,
     RAW_USE,
@@ -59,7 +59,14 @@ def judge_logs(paths: Sequence[Path]) -> tuple[str, list[Allowed]]:
             if error.rule in ("counts-of-few-values", "counts-with-common-divisor"):
                 raise
         else:
-            return "a table of attempts", _of_table(attempts)
+            words, names = VOCABULARY_OF_NAME["evaluation"], [each.dataset for each in attempts]
+            size_of = {
+                name: max(len(each.images) for each in attempts if each.dataset == name)
+                for name in dict.fromkeys(names)
+            }
+            models = len({each.classifier for each in attempts})
+            answers = of_answers([*size_of], [*size_of.values()], models, words)
+            return "a table of attempts", [*answers, of_attempts(attempts, words)]
     return _of_logs(paths)
 
 
@@ -76,15 +83,8 @@ def judge_contents(contents: StudyContents) -> list[Allowed]:
     return [*judged, of_attempts(contents.attempts, words)]
 
 
-def _of_table(attempts: Sequence[Attempts]) -> list[Allowed]:
-    names = list(dict.fromkeys(each.dataset for each in attempts))
-    sizes = [max(len(each.images) for each in attempts if each.dataset == name) for name in names]
-    models = len({each.classifier for each in attempts})
-    words = VOCABULARY_OF_NAME["evaluation"]
-    return [*of_answers(names, sizes, models, words), of_attempts(attempts, words)]
-
-
 def _of_logs(paths: Sequence[Path]) -> tuple[str, list[Allowed]]:
+    # What the logs hold: tools, data sets with their items, models and scorers.
     choices = LogChoices()
     logs = join_known_groups(read_logs(paths, choices))
     records = join_records(logs)
@@ -101,8 +101,17 @@ def _of_logs(paths: Sequence[Path]) -> tuple[str, list[Allowed]]:
         _judge_import(each, error_of_task, tasks) if each.what == RAW_USE else each
         for each in judged
     ]
-    solvers = len(on_several) - 1
-    judged = [_by_solvers(each, solvers) if each.what == ADJUSTED_USE else each for each in judged]
+    if (solvers := len(on_several) - 1) > 1:
+        free = (
+            f"; or, at no cost, import evals --solvers NAME,...: how many of up to {solvers} "
+            "models solve an item, for the others"
+        )
+        judged = [
+            replace(each, missing=each.missing + free)
+            if each.what == ADJUSTED_USE and each.missing
+            else each
+            for each in judged
+        ]
     if len(scorers) > 1:
         judged[-1] = Allowed(
             judged[-1].what,
@@ -135,14 +144,3 @@ def _judge_import(raw: Allowed, refused: Mapping[str, Exception], tasks: Sequenc
     if len(tasks) - len(refused) > 1:  # two others can be compared
         return replace(raw, state="with care", missing=why)
     return Allowed(RAW_USE, "with care" if isinstance(error, OptionError) else "no", why)
-
-
-def _by_solvers(adjusted: Allowed, solvers: int) -> Allowed:
-    """Adjust the adjusted comparison if models of the logs may be counted as solvers."""
-    if solvers < 2 or not adjusted.missing:
-        return adjusted
-    free = (
-        f"or, at no cost, import evals --solvers NAME,...: how many of up to {solvers} models "
-        "solve an item, for the others"
-    )
-    return replace(adjusted, missing=f"{adjusted.missing}; {free}")

@@ -1,9 +1,4 @@
-"""Tables in memory: pandas, polars, Arrow, Hugging Face datasets, or columns by name.
-
-The tables are those of `bayesrep.sources.tables`, with the same columns and rules. polars reads
-whatever exports Arrow (`__arrow_c_stream__`: pandas, pyarrow, DuckDB); where that fails, as of
-columns of several types, a frame is read column by column.
-"""
+"""Tables in memory: pandas, polars, Arrow, Hugging Face datasets, or columns by name."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -130,13 +125,7 @@ def as_polars(table: Any, where: str, columns: Collection[str] = KNOWN_COLUMNS) 
         raise StudyError("table-object-unreadable", where=where, reason=reason(error)) from error
     if frame is None:
         raise StudyError("object-not-a-table", where=where, type_name=type(table).__name__)
-    # Sums in databases are decimals, which are counts if all are whole.
-    decimals = (column for column in frame.iter_columns() if column.dtype == pl.Decimal)
-    whole = [(column, column.cast(pl.Int64, strict=False)) for column in decimals]
-    frame = frame.with_columns(
-        number for column, number in whole if number.eq_missing(column).all()
-    )
-    return leave_out_index(frame, Place(where), columns, index)
+    return leave_out_index(parquet.read_decimals(frame), Place(where), columns, index)
 
 
 def _frame(table: Any, where: str) -> pl.DataFrame | None:
@@ -157,7 +146,8 @@ def _frame(table: Any, where: str) -> pl.DataFrame | None:
         columns = cast(Mapping[Any, Any], table)
         rows = align_rows({str(name): values for name, values in columns.items()}, where)
         return _of_columns(rows, map(str, columns))
-    if _is_rows(table):
+    is_list = isinstance(table, Sequence) and not isinstance(table, str | bytes)
+    if is_list and all(isinstance(row, Mapping) for row in cast(Sequence[Any], table)):
         return pl.DataFrame(table, strict=False, infer_schema_length=None)
     return None
 
@@ -168,9 +158,3 @@ def _of_columns(table: Any, names: Iterable[Any]) -> pl.DataFrame:
         {name: each.tolist() if hasattr(each, "tolist") else each for name, each in columns},
         strict=False,
     )
-
-
-def _is_rows(table: Any) -> bool:
-    if not isinstance(table, Sequence) or isinstance(table, str | bytes):
-        return False
-    return all(isinstance(row, Mapping) for row in cast(Sequence[Any], table))

@@ -1,16 +1,6 @@
-"""ImageNet-v2 and the ImageNet validation set: the published predictions of many classifiers.
+"""ImageNet-v2 and ImageNet's validation set: predictions in modestyachts/ImageNetV2/data (MIT).
 
-The files are those of Recht et al. (2019), "Do ImageNet classifiers generalize to ImageNet?", in
-the `data` folder of github.com/modestyachts/ImageNetV2 (code and these data are MIT, the images
-are not part of them):
-
-    datasets/<test set>.json             image list: (file name or hash, wnid) pairs
-    predictions/<test set>/<model>.npy   int64 [N, 5], top-5 class numbers in the list's order
-    metadata/class_info.json             cid and wnid of the 1,000 classes
-
-The folder holds no annotations. To make a study, give the annotators' counts as a table with the
-columns dataset, image, selected and shown, where dataset is a test set's name and image is the name
-or hash in its list.
+datasets/SET.json: images and wnids; predictions/SET/MODEL.npy: top 5; metadata/class_info.json.
 """
 
 from collections.abc import Sequence
@@ -31,7 +21,6 @@ from bayesrep.studies.leniency import PROVENANCE_ENTRY, SAME_CROWD
 from bayesrep.studies.predictions import Predictions, code_type
 from bayesrep.studies.study import Study
 from bayesrep.studies.validation import REQUIRED_ROLES
-from bayesrep.types import Ints
 
 VALIDATION_SET = "imagenet-validation-original"
 MATCHED_FREQUENCY_SET = "imagenetv2-b-33"  # the upstream name of ImageNet-v2 MatchedFrequency
@@ -66,11 +55,21 @@ def read(
     StudyError
         If the counts name images that are not in the list, or anything cannot be read.
     """
-    answers = read_answers(_folder(paths), reference=reference, replication=replication)
+    folders = [Path(path) for path in paths if Path(path).is_dir()]
+    if len(folders) != 1:
+        raise StudyError("imagenetv2-takes-one-folder", folder_count=len(folders))
+    answers = read_answers(folders[0], reference=reference, replication=replication)
     tables = [Path(path) for path in paths if not Path(path).is_dir()]
     if not tables:
         return StudyContents(answers=answers)
-    counts = pl.concat([_read_counts(path) for path in tables])
+    parts: list[pl.DataFrame] = []
+    for path in tables:
+        frame, where = read_only(path, _TABLE_COLUMNS)
+        require(frame, _TABLE_COLUMNS, where)
+        names = [texts(frame[name], where) for name in _TABLE_COLUMNS[:2]]
+        numbers = [whole_numbers(frame[name], where) for name in _TABLE_COLUMNS[2:]]
+        parts.append(pl.DataFrame([*names, *numbers]))
+    counts = pl.concat(parts)
     by_role: dict[str, Predictions] = dict(zip(REQUIRED_ROLES, answers, strict=True))
     datasets = {role: _build_annotated_set(each, counts, tables) for role, each in by_role.items()}
     without = {role: len(by_role[role].images) - len(datasets[role].images) for role in by_role}
@@ -86,13 +85,6 @@ def read(
         },
     )
     return StudyContents.from_study(study, answers=answers)
-
-
-def _folder(paths: Sequence[str | Path]) -> Path:
-    folders = [Path(path) for path in paths if Path(path).is_dir()]
-    if len(folders) != 1:
-        raise StudyError("imagenetv2-takes-one-folder", folder_count=len(folders))
-    return folders[0]
 
 
 def read_answers(
@@ -154,7 +146,13 @@ def read_test_set(
         Naming the file that is missing, cannot be read or does not fit the others.
     """
     root = Path(data_dir)
-    images, labels = _image_list(root / "datasets" / f"{dataset}.json")
+    image_list = root / "datasets" / f"{dataset}.json"
+    contents = strict_json.read(image_list)
+    try:
+        pairs = [(str(image), str(wnid)) for image, wnid in contents["image_filenames"]]
+        images, labels = np.asarray(pairs).T
+    except (KeyError, TypeError, ValueError) as error:
+        raise StudyError("image-list-malformed", path=image_list) from error
     classes = _classes(root / "metadata" / "class_info.json", labels)
     folder = root / "predictions" / dataset
     names = sorted(path.stem for path in folder.glob("*.npy"))
@@ -172,8 +170,20 @@ def read_test_set(
     numbers = {wnid: number for number, wnid in enumerate(classes)}
     # One array for all, in the smallest type that holds the class numbers.
     answers = np.empty((len(names), len(images), 5), dtype=code_type(len(classes)))
-    for row, name in zip(answers, names, strict=True):
-        row[:] = _top5(folder / f"{name}.npy", len(images), len(classes))
+    for row, path in zip(answers, (folder / f"{name}.npy" for name in names), strict=True):
+        top5 = read_array(path)
+        if top5.shape != (len(images), 5) or top5.dtype.kind not in "iu":
+            raise StudyError(
+                "top5-array-misshapen",
+                path=path,
+                dtype=top5.dtype,
+                shape=list(top5.shape),
+                image_count=len(images),
+            )
+        if top5.min() < 0 or top5.max() >= len(classes):
+            last = len(classes) - 1
+            raise StudyError("top5-class-out-of-range", path=path, largest_class=last)
+        row[:] = top5
     return Predictions(
         dataset=dataset,
         images=images,
@@ -182,16 +192,6 @@ def read_test_set(
         classifiers=tuple(names),
         answers=answers,
     )
-
-
-def _image_list(path: Path) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
-    contents = strict_json.read(path)
-    try:
-        pairs = [(str(image), str(wnid)) for image, wnid in contents["image_filenames"]]
-        images, labels = np.asarray(pairs).T
-    except (KeyError, TypeError, ValueError) as error:
-        raise StudyError("image-list-malformed", path=path) from error
-    return images, labels
 
 
 def _classes(path: Path, labels: NDArray[np.str_]) -> tuple[str, ...]:
@@ -205,29 +205,6 @@ def _classes(path: Path, labels: NDArray[np.str_]) -> tuple[str, ...]:
     if unknown := sorted(set(labels.tolist()) - set(classes)):
         raise StudyError("wnid-not-in-classes", path=path, wnids=listing(unknown, "wnid"))
     return classes
-
-
-def _top5(path: Path, images: int, classes: int) -> Ints:
-    top5 = read_array(path)
-    if top5.shape != (images, 5) or top5.dtype.kind not in "iu":
-        raise StudyError(
-            "top5-array-misshapen",
-            path=path,
-            dtype=top5.dtype,
-            shape=list(top5.shape),
-            image_count=images,
-        )
-    if top5.min() < 0 or top5.max() >= classes:
-        raise StudyError("top5-class-out-of-range", path=path, largest_class=classes - 1)
-    return top5
-
-
-def _read_counts(path: Path) -> pl.DataFrame:
-    frame, where = read_only(path, _TABLE_COLUMNS)
-    require(frame, _TABLE_COLUMNS, where)
-    converted = [texts(frame[name], where) for name in _TABLE_COLUMNS[:2]]
-    converted += [whole_numbers(frame[name], where) for name in _TABLE_COLUMNS[2:]]
-    return pl.DataFrame(converted)
 
 
 def _build_annotated_set(

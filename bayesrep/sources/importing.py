@@ -31,15 +31,18 @@ def import_files(
 ) -> StudyContents:
     """Read published data or tables, write them to a folder, and return its contents.
 
-    Options are those of the source's reader, None for its defaults. Workers' names are personal
-    data: irreversible codes, new ones every time, replace them unless `keep_workers`. `selections`
-    are the rules by which the counts kept images, by the data set's name (see `Selection.parse`).
-    `people` says who answered.
+    Workers' names become codes, unless `keep_workers`; `selections` are rules by data set.
     """
     reader = READERS[source]
     parameters = signature(reader.read).parameters
     reader_options = {name: value for name, value in options.items() if value is not None}
-    rules = {name: _rule(name, rule) for name, rule in (selections or {}).items()}
+    rules: dict[str, Selection] = {}
+    for name, rule in (selections or {}).items():
+        try:
+            rules[name] = Selection.parse(rule)
+        except StudyError as error:
+            place = f"--selection of {name!r}"
+            raise OptionError(error.violation.add_place(place)) from None
     ours = {"keep_workers": keep_workers, "progress": progress}
     reader_options |= {name: value for name, value in ours.items() if name in parameters}
     if "name" in parameters and parameters["name"].default is None:
@@ -53,7 +56,20 @@ def import_files(
         } | reader_options
     contents = reader.read(files, **reader_options)
     if rules:
-        contents = _apply_rules(contents, rules)
+        if contents.lacks("counts"):
+            raise OptionError("selection-but-files-lack-counts")
+        names = [data.name for data in contents.datasets.values()]
+        if strange := sorted(set(rules) - set(names)):
+            raise OptionError(
+                "selection-of-unknown-data-set",
+                data_sets=listing(strange, "data set"),
+                known_data_sets=", ".join(names),
+            )
+        datasets = {
+            role: replace(data, selection=rules.get(data.name, data.selection))
+            for role, data in contents.datasets.items()
+        }
+        contents = replace(contents, datasets=datasets)
     contents = replace(contents, provenance=add_people(contents.provenance, people))
     warn_of_people(contents.datasets, people)
     contents.write(out, force=force)
@@ -62,30 +78,3 @@ def import_files(
         with suppress(StudyError):
             return StudyContents.open(out)
     return contents
-
-
-def _rule(name: str, rule: Any) -> Selection:
-    try:
-        return Selection.parse(rule)
-    except StudyError as error:
-        raise OptionError(error.violation.add_place(f"--selection of {name!r}")) from None
-
-
-def _apply_rules(contents: StudyContents, rules: Mapping[str, Selection]) -> StudyContents:
-    """The contents with what selected the images of some data sets."""
-    if contents.lacks("counts"):
-        raise OptionError("selection-but-files-lack-counts")
-    names = [data.name for data in contents.datasets.values()]
-    if strange := sorted(set(rules) - set(names)):
-        raise OptionError(
-            "selection-of-unknown-data-set",
-            data_sets=listing(strange, "data set"),
-            known_data_sets=", ".join(names),
-        )
-    return replace(
-        contents,
-        datasets={
-            role: replace(data, selection=rules.get(data.name, data.selection))
-            for role, data in contents.datasets.items()
-        },
-    )

@@ -1,9 +1,4 @@
-"""Questions about labels of images: every label a question, images' own labels, and counts.
-
-If several labels could be selected at a time, an answer is a yes to the selected ones and a no to
-all others. The data set's labels are those that somebody selected. The table of all answers to all
-labels is as large as both numbers multiplied; answers about own labels, and counts, avoid it.
-"""
+"""Questions about labels of images: every label a question, images' own labels, and counts."""
 
 import warnings
 from collections.abc import Mapping
@@ -159,7 +154,12 @@ def own_labels(
         have answers and no label, or a label and no answers; labels that are
         spelled in another case; and, with a separator, those that nobody selected of any image.
     """
-    own = _one_an_image(labels, where)
+    require(labels, _LABEL_KEY, where)
+    own = labels.select(texts(labels[name], where) for name in _LABEL_KEY)
+    own = own.unique(maintain_order=True)
+    if len(twice := own.filter(pl.struct(_IMAGE_ID).is_duplicated())):
+        names = listing(twice["image"].unique(maintain_order=True))
+        raise StudyError("own-label-twice", where=where, images=names)
     if separator is None and "label" not in answers.columns:
         raise StudyError("answers-name-no-label")
     numbered = answers.with_row_index("row")
@@ -205,7 +205,12 @@ def own_labels(
         pairs = _split_labels(numbered, separator)
         spellings = _spellings(own["label"], pairs["label"], where)
         yes = pairs.with_columns(pl.col("label").replace(spellings), answer=pl.lit("yes"))
-        _tell_unselected(where, labelled, yes["label"])
+        never = labelled.filter(~pl.col("label").is_in(yes["label"].unique().to_list()))
+        if len(never):  # perhaps they are misspelled
+            names = listing(never["label"].unique(maintain_order=True), "label")
+            count = f"{len(never):,} images have that label, and all answers about them count as"
+            text = f"{where}: nobody selected {names} of any image; {count} a no"
+            warnings.warn(TableWarning(text), stacklevel=2)
         own_answers = about_labelled.drop("answer", "label", strict=False).join(
             labelled, on=_IMAGE_ID, maintain_order="left"
         )
@@ -217,17 +222,6 @@ def own_labels(
         "about another label": len(about_labelled) - len(own_answers),
     }
     return Own(own_answers.drop("row"), labelled, spellings, left_out)
-
-
-def _one_an_image(labels: pl.DataFrame, where: str) -> pl.DataFrame:
-    require(labels, _LABEL_KEY, where)
-    own = labels.select(texts(labels[name], where) for name in _LABEL_KEY).unique(
-        maintain_order=True
-    )
-    if len(twice := own.filter(pl.struct(_IMAGE_ID).is_duplicated())):
-        names = listing(twice["image"].unique(maintain_order=True))
-        raise StudyError("own-label-twice", where=where, images=names)
-    return own
 
 
 def _spellings(own: pl.Series, answered: pl.Series, where: str) -> dict[str, str]:
@@ -255,16 +249,6 @@ def _spellings(own: pl.Series, answered: pl.Series, where: str) -> dict[str, str
 def _tell(where: str, what: str, rows: pl.DataFrame) -> None:
     if len(rows):
         text = f"{where}: {len(rows):,} images {what}: {listing(rows['image'])}"
-        warnings.warn(TableWarning(text), stacklevel=3)
-
-
-def _tell_unselected(where: str, labelled: pl.DataFrame, selected: pl.Series) -> None:
-    """Warn of own labels that nobody selected anywhere: perhaps they are misspelled."""
-    never = labelled.filter(~pl.col("label").is_in(selected.unique().to_list()))
-    if len(never):
-        names = listing(never["label"].unique(maintain_order=True), "label")
-        count = f"{len(never):,} images have that label, and all answers about them count as a no"
-        text = f"{where}: nobody selected {names} of any image; {count}"
         warnings.warn(TableWarning(text), stacklevel=3)
 
 

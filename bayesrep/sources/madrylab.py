@@ -1,15 +1,6 @@
-"""The annotations behind "Identifying Statistical Bias in Dataset Replication".
+"""The annotations of Engstrom et al. (2020), MadryLab/dataset-replication-analysis: a row each.
 
-Engstrom et al. (2020) publish data frames saved with torch (see the README of
-github.com/MadryLab/dataset-replication-analysis, which names no licence for the data: ask its
-authors before passing them on). One row is one annotation:
-
-    url                    the image
-    dataset                v1 (ImageNet, the reference) or v2 (ImageNet-v2, the replication)
-    selected               true if this annotator selected the image
-    correct_<classifier>   true if the classifier is right on the image, repeated in all its rows
-
-A pickled frame, or a Parquet or CSV table of the same columns, is read in the same way.
+Columns: url, dataset (v1, v2), selected, correct_CLASSIFIER; no licence is named for the data.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,7 +54,14 @@ def read(paths: Sequence[str | Path]) -> StudyContents:
     keys = [name for name in images.columns if name.startswith(_CORRECT_PREFIX)]
     _check_datasets(images, where)
     for key in keys:
-        _check_constant(images, key, where)
+        rules: Mapping[LiteralString, pl.Series] = {
+            "correctness-differs-between-rows": images[f"mixed_{key}"],
+            "correctness-missing-in-all-rows": images[f"given_{key}"] == 0,
+        }
+        for rule, broken in rules.items():
+            if broken.any():
+                names = listing(images["url"].filter(broken))
+                raise StudyError(rule, where=where, column=key, images=names)
     study = Study(
         datasets={
             role: _build_annotated_set(images.filter(pl.col("dataset") == name), name, keys, where)
@@ -140,17 +138,6 @@ def _check_datasets(images: pl.DataFrame, where: str) -> None:
     for name in _ROLE_OF_DATASET:
         if name not in names:
             raise StudyError("madrylab-data-set-absent", where=where, dataset=name)
-
-
-def _check_constant(images: pl.DataFrame, key: str, where: str) -> None:
-    rules: Mapping[LiteralString, pl.Series] = {
-        "correctness-differs-between-rows": images[f"mixed_{key}"],
-        "correctness-missing-in-all-rows": images[f"given_{key}"] == 0,
-    }
-    for rule, broken in rules.items():
-        if broken.any():
-            names = listing(images["url"].filter(broken))
-            raise StudyError(rule, where=where, column=key, images=names)
 
 
 def _build_annotated_set(

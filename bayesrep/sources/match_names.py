@@ -1,10 +1,4 @@
-"""One-to-one matching of images that two tables name differently.
-
-One table has `n01/a.JPEG`, the other `a`; one was written on Windows, or on a Mac; a spreadsheet
-made 7 of 007, Label Studio put eight digits before an upload, or a store signed its addresses.
-Names are compared by the keys of `KEY_OF_WAY`, in this order; the first that finds every image, and
-no two under one name, is used with a warning. Otherwise the message explains how names differ.
-"""
+"""One-to-one matching of images that two tables name differently, by the keys of `KEY_OF_WAY`."""
 
 import warnings
 from collections.abc import Collection, Iterator, Mapping
@@ -61,11 +55,9 @@ _EXPLAINED_KEYS: Mapping[str, pl.Expr] = {
 def match_image_names(
     frame: pl.DataFrame, counted: pl.Series, *, dataset: str, where: str, counts: str, covers: bool
 ) -> pl.DataFrame:
-    """Rename one data set's images in a table to the counts' names.
+    """Rename one data set's images to the counts' names; refuse if most match, but not all.
 
-    Return the frame itself if all names match already, or none can; refuse if most match under
-    other names, but not all. With `covers` the counted images must all be in the table, rather than
-    the table's among the counted.
+    With `covers` the counted images must all be in the table, rather than the table's counted.
     """
     own = frame.filter(pl.col("dataset") == dataset).select(
         pl.col("image").unique(maintain_order=True)
@@ -114,10 +106,7 @@ def match_image_names(
 def _find_best_way(
     own: pl.DataFrame, theirs: pl.DataFrame, needed: int
 ) -> tuple[int, str, pl.DataFrame] | None:
-    """Find the one-to-one key that leaves the fewest names unmatched.
-
-    Return the number of unmatched names, the key's description, and the pairs: image, new.
-    """
+    """The one-to-one key that leaves fewest names: their number, its description, the pairs."""
     best: tuple[int, str, pl.DataFrame] | None = None
     for description, mine, other in _compare(own, theirs, KEY_OF_WAY):
         if mine["key"].is_duplicated().any() or other["key"].is_duplicated().any():

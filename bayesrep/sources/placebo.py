@@ -1,7 +1,4 @@
-"""A placebo replication: two random parts of one annotated data set, one of them "replicated".
-
-The truth is known for real human answers and real classifiers: no bias-corrected gap at all.
-"""
+"""A placebo replication: two random parts of one annotated data set, whose true gaps are zero."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -75,10 +72,18 @@ def placebo_replication(
         If the arrays do not fit each other, an image has fewer answers than the batches need, no
         reference image stays, or too few candidates have some count for the matching.
     """
-    _check_shapes(human_counts, labels, correct)
+    if np.ndim(human_counts) != 2 or {len(labels), len(correct)} != {len(human_counts)}:
+        raise StudyError(
+            "placebo-array-lengths-differ",
+            shape=list(np.shape(human_counts)),
+            label_count=len(labels),
+            correct_count=len(correct),
+        )
     selected, n_answers = selections(np.asarray(human_counts), np.asarray(labels))
     batches = (filter_batch, matching_batch, measuring_batch)
-    _check_enough_answers(n_answers, sum(batches))
+    if (short := np.flatnonzero(n_answers < sum(batches))).size:
+        images = listing(short)
+        raise StudyError("too-few-answers-for-placebo", needed=sum(batches), images=images)
     rng = np.random.default_rng(seed)
     half = rng.permutation(len(n_answers)) < len(n_answers) // 2
     # Three disjoint batches of each image's answers: to filter by, to match by, to measure by.
@@ -149,19 +154,3 @@ def _draw(rng: np.random.Generator, candidates: Ints, matched: Ints, target: Int
             )
         chosen.append(rng.choice(pool, number, replace=False))
     return np.sort(np.concatenate(chosen))
-
-
-def _check_enough_answers(n_answers: Ints, needed: int) -> None:
-    short = np.flatnonzero(n_answers < needed)
-    if short.size:
-        raise StudyError("too-few-answers-for-placebo", needed=needed, images=listing(short))
-
-
-def _check_shapes(counts: NDArray[Any], labels: NDArray[Any], correct: NDArray[Any]) -> None:
-    if np.ndim(counts) != 2 or {len(labels), len(correct)} != {len(counts)}:
-        raise StudyError(
-            "placebo-array-lengths-differ",
-            shape=list(np.shape(counts)),
-            label_count=len(labels),
-            correct_count=len(correct),
-        )

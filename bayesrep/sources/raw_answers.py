@@ -1,14 +1,4 @@
-"""Raw answers of annotators from the exports of annotation tools: one row an answer.
-
-    table          any CSV or Parquet table with columns for image, worker and answer
-    crowd-kit      task, worker, label
-    mturk          batch results of Amazon Mechanical Turk: CSV, a row an assignment
-    label-studio   its JSON export, whole or "JSON-MIN"
-    reassessed     raters.npz of Reassessed ImageNet (Beyer et al. 2020): tensor, info, ids
-
-`read_raw` returns the answers' words; `decide` maps them to yes or no. An answer may be about one
-of several labels of an image (column `label`), or hold several (`label_questions`).
-"""
+"""Raw answers of annotators from the exports of annotation tools: one row an answer."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -79,8 +69,7 @@ def read_raw(source: str, path: str | Path, columns: Columns | None = None) -> p
 def name_nobodies(table: pl.DataFrame, question: Sequence[str], where: str) -> pl.DataFrame:
     """Give every answer without a worker's name a worker of its own.
 
-    A missing name is empty, or a program's word for a missing value if it would have answered a
-    question more than once.
+    A word for a missing value is none where it would have answered a question twice.
     """
     worker, is_repeated = table["worker"], table.select(question).is_duplicated()
     nobodies = worker.filter(is_repeated & is_missing(worker)).unique().implode()

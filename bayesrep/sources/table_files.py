@@ -12,18 +12,7 @@ from bayesrep.studies.column_aliases import COLUMN_ALIASES, in_our_words
 
 
 def read_answers(path: str | Path) -> pl.DataFrame:
-    """Read a table of single answers, all of its columns.
-
-    Parameters
-    ----------
-    path
-        With the columns dataset, image, worker, selected, and any of task, control, seconds.
-
-    Raises
-    ------
-    StudyError
-        Naming the rows and the column.
-    """
+    """Read a table of single answers: dataset, image, worker, selected, and all other columns."""
     named = ("dataset", "image", "worker")
     table, where = read_only(
         path, (*named, *COLUMN_ALIASES, "selected", "task", "control", "seconds")

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.errors import Violation, listing
+from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.files import parquet
 from bayesrep.studies import layout, validation
 from bayesrep.studies.manifest import Manifest
@@ -136,12 +136,14 @@ class _File:
 
 def _predictions(dataset: Dataset, classifiers: Sequence[str]) -> Iterator[_File]:
     places = [layout.prediction_file(dataset.name, each) for each in classifiers]
-    files = [(dataset.path / place, str(place)) for place in places]
-    further = ["label", layout.LABEL_COLUMNS[0], "content"]
-    tables = parquet.read_each(files, ["image", "correct"], further=further)
-    for (_, where), name, table in zip(files, classifiers, tables, strict=True):
-        broken = isinstance(table, Violation)
-        yield _File([table]) if broken else _judge_table(dataset, where, name, table)
+    columns, further = ["image", "correct"], ["label", layout.LABEL_COLUMNS[0], "content"]
+    for place, name in zip(places, classifiers, strict=True):
+        try:
+            table = parquet.read(dataset.path / place, str(place), columns, further=further)
+        except StudyError as error:
+            yield _File([error.violation])
+        else:
+            yield _judge_table(dataset, str(place), name, table)
 
 
 def _judge_table(dataset: Dataset, where: str, classifier: str, table: pl.DataFrame) -> _File:

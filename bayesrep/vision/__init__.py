@@ -1,13 +1,6 @@
 """The timm companion: from folders of images and names of classifiers to predictions.
 
-Start at `predict`, at `predict_sets` for several data sets, or at `predict_from_logits` without
-networks. `evaluation_set` lists images by `images` and `labels`, also of archives (`tars`,
-`gzipped`) and of the `hub`; `pixels` decodes and preprocesses them, `cache` keeps them.
-`architectures` describes classifiers by name, also those with `large_heads`; `networks` loads them,
-`forward` runs them on a block of images and ranks the classes of a `class_subset`, `run_local` and
-`run_ray` go through all blocks, `prediction_store` and `logits` keep results for `ensembles`.
-
-Importing this package loads neither torch nor timm; both come with the extra `[timm]`.
+Importing it loads neither torch nor timm; both come with the extra `[timm]`.
 """
 
 from bayesrep.vision.catalogs import catalog_names, read_catalog

@@ -1,9 +1,4 @@
-"""Descriptions of classifiers without their weights: names, outputs, preprocessing.
-
-A name is one of timm's or torchvision's, or that of a repository of the hub (`hf-hub:user/model`),
-or of a folder of weights that timm has saved with a `config.json`, which names the architecture,
-its outputs and its preprocessing.
-"""
+"""Descriptions of classifiers without their weights: names, outputs, preprocessing."""
 
 import difflib
 import warnings
@@ -115,7 +110,12 @@ def describe(name: str, weights: Path | None = None, classes: Classes = IMAGENET
             hint=hint,
         )
     _check_input(name, full, config.input_size)
-    source = _file_digest(file) if file else _own_weights(name, config)
+    if file:
+        source = _file_digest(file)
+    elif config.hf_hub_id or config.url:
+        source = f"hub:{config.hf_hub_id}" if config.hf_hub_id else f"url:{config.url}"
+    else:
+        raise PredictionError("timm-classifier-without-weights", classifier=name)
     return Architecture(name, full, source, file, *_input(config.to_dict()), full, classes, head)
 
 
@@ -262,14 +262,6 @@ def _alternative(architecture: str) -> str:
         name for name in candidates if timm.get_pretrained_cfg(name).num_classes == len(IMAGENET)
     ]
     return f"use for example {fit[0]}" if fit else "leave it out"
-
-
-def _own_weights(name: str, config: Any) -> str:
-    if config.hf_hub_id:
-        return f"hub:{config.hf_hub_id}"
-    if config.url:
-        return f"url:{config.url}"
-    raise PredictionError("timm-classifier-without-weights", classifier=name)
 
 
 def _find_weights(name: str, stems: Iterable[str], folder: Path) -> Path:

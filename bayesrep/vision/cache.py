@@ -1,15 +1,6 @@
 """Preprocessed images on disk, memory-mapped: decoded once, read by every later pass.
 
-A cache folder holds one folder per set of images and preprocessing, named by a digest of both:
-
-    pixels.uint8      [N, H, W, 3]
-    content.uint64    [N], digest of the image (`bayesrep.vision.image_digests`), 0 until its pixels
-                      are complete
-    about.json        the preprocessing and the number of images, for people
-
-Pixels reach the disk before their content (`PixelCache.flush`), so neither a killed process nor a
-power cut leaves a content without its pixels. Several processes may fill a cache together. The
-digest covers every file's size and times of change, so that changed files are decoded again.
+Pixels reach the disk before their content, so that no crash leaves a content without its pixels.
 """
 
 import json
@@ -31,22 +22,7 @@ from bayesrep.vision.pixels import KeptPixels, Preprocessing
 
 
 class PixelCache:
-    """The preprocessed pixels of a set of images, filled as they are first decoded.
-
-    Parameters
-    ----------
-    folder
-        The cache folder, shared by all sets and preprocessings.
-    fingerprint, images
-        Digest of the set of images (see `ImageSet.fingerprint`), and their number.
-    preprocessing
-        Preprocessing of the pixels.
-
-    Raises
-    ------
-    PredictionError
-        Where the disk has no room.
-    """
+    """The pixels of a set of images, by its fingerprint and preprocessing, in a shared folder."""
 
     def __init__(
         self, folder: Path, fingerprint: str, images: int, preprocessing: Preprocessing

@@ -17,7 +17,7 @@ from scipy.optimize import root_scalar
 from scipy.special import softmax
 
 from bayesrep.errors import PredictionError
-from bayesrep.types import Floats, Ints
+from bayesrep.types import Ints
 
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.05, 20.0
 BATCH_IMAGES = 4096  # with outputs in memory as float64
@@ -30,10 +30,14 @@ def fit_temperature(outputs: NDArray[Any], labels: Ints) -> float:
 
     def slope(inverse: float) -> float:
         """Differentiate the negative log likelihood in 1 / T, summed over images."""
-        starts = range(0, len(labels), BATCH_IMAGES)
-        parts = (outputs[i : i + BATCH_IMAGES] for i in starts)
-        pairs = zip(parts, (labels[i:] for i in starts), strict=True)
-        return sum(float(np.sum(_expected_less_labels(*pair, inverse))) for pair in pairs)
+        total = 0.0
+        for first in range(0, len(labels), BATCH_IMAGES):
+            values = outputs[first : first + BATCH_IMAGES].astype(np.float64)
+            shares = softmax(inverse * values, axis=1)
+            expected = np.sum(shares * np.where(np.isfinite(values), values, 0), axis=1)
+            own = values[np.arange(len(values)), labels[first : first + len(values)]]
+            total += float(np.sum(expected - own))
+        return total
 
     ends = 1 / MAX_TEMPERATURE, 1 / MIN_TEMPERATURE
     if not len(labels) or not slope(ends[0]) < 0 < slope(ends[1]):
@@ -41,10 +45,3 @@ def fit_temperature(outputs: NDArray[Any], labels: Ints) -> float:
             "temperature-not-found", lowest=MIN_TEMPERATURE, highest=MAX_TEMPERATURE
         )
     return 1 / root_scalar(slope, bracket=ends, xtol=1e-9).root
-
-
-def _expected_less_labels(outputs: NDArray[Any], labels: Ints, inverse: float) -> Floats:
-    values = outputs.astype(np.float64)
-    shares = softmax(inverse * values, axis=1)
-    expected = np.sum(shares * np.where(np.isfinite(values), values, 0), axis=1)
-    return expected - values[np.arange(len(values)), labels[: len(values)]]

@@ -1,12 +1,6 @@
 """Class subsets: answers are chosen among all outputs, or among those of some classes.
 
-Data sets such as ImageNet-A show 200 of the 1,000 classes, and their published accuracy is the
-accuracy among these: `output[:, indices].argmax(1)`, as natural-adv-examples and timm have it. The
-other convention in use takes the argmax of all 1,000 outputs, which is right only where it is the
-label; these are the answers without a choice ("all").
-
-ObjectNet has classes of its own, of which several outputs may be one: the class has the largest of
-its outputs, as in wise-ft.
+So ImageNet-A's published accuracy is; a class of ObjectNet has the largest of its outputs.
 """
 
 import warnings
@@ -123,7 +117,11 @@ def _choose(source: str, written: Sequence[str], classes: Classes) -> ClassSubse
     """Choose some outputs, each one class, by names or by numbers."""
     named = any(name in classes.index for name in written)
     numbers = [
-        classes.index.get(name, -1) if named else int(name) if _is_number(name) else -1
+        classes.index.get(name, -1)
+        if named
+        else int(name)
+        if name.isascii() and name.isdecimal() and len(name) < 10
+        else -1
         for name in written
     ]
     if unknown := [
@@ -155,16 +153,8 @@ def _choose(source: str, written: Sequence[str], classes: Classes) -> ClassSubse
     return ClassSubset(source, classes, Classes(names, folders, classes.file, outputs), places)
 
 
-def _is_number(name: str) -> bool:
-    return name.isascii() and name.isdecimal() and len(name) < 10
-
-
 def _read_objectnet(folder: Path, classes: Classes) -> ClassSubset:
-    """Read ObjectNet's own classes, of which those with outputs are chosen.
-
-    Its map names ImageNet's classes in words, separated by semicolons; the words of class number k
-    stand in the line pytorch_to_imagenet_2012_id[k] of `imagenet_to_label_2012_v2`, from 0.
-    """
+    """ObjectNet's classes that have outputs, by its map in words, of its lines from 0."""
     if classes is not IMAGENET:
         raise PredictionError("built-in-classes-not-imagenet", among=str(folder))
     outputs_of = _read_map(folder / _OBJECTNET_FILE)

@@ -1,8 +1,4 @@
-"""Classes of a classifier's outputs: the 1,000 of ImageNet, or those of a table.
-
-A table has a row for each output, with the columns index (from 0, the output's number), name (of
-the class in files of predictions) and, if the folders of images have other names, folder.
-"""
+"""Classes of a classifier's outputs: the 1,000 of ImageNet, or a table of index, name, folder."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""Networks compiled by `torch.compile`, each first compared with its own uncompiled answers.
-
-A compiled network serves batches of one shape; all others go through the network as it is.
-"""
+"""Networks compiled by `torch.compile`, each first compared with its own uncompiled answers."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -91,10 +88,7 @@ def forget_compiled() -> None:
 
 
 def _separate_call(module: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A call of a network in code of its own.
-
-    torch gives up on code that it has compiled eight times, and networks of one class share theirs.
-    """
+    """A call of a network in code of its own: torch compiles the same code but eight times."""
 
     def network(images: Any) -> Any:
         return module(images)

@@ -36,13 +36,7 @@ class Device:
 
 
 class DeviceClock:
-    """Clock of a device's work from now on.
-
-    Parameters
-    ----------
-    device
-        The device; it runs from now on.
-    """
+    """Clock of a device's work from now on."""
 
     def __init__(self, device: Device) -> None:
         self._device, self._marks = device, [self._mark(device)]

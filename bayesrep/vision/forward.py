@@ -1,16 +1,10 @@
-"""Run classifiers on a block of preprocessed images: normalise, forward, top five.
-
-Nothing waits for the device before answers are fetched, so that it can start the next block.
-
-The normalised input is timm's to the last bit (its prefetching loader: x.sub(255 mean).div(255
-std)), computed once for all classifiers that share it, in channels-last layout.
-"""
+"""Run classifiers on a block of preprocessed images: normalise (as timm), forward, top five."""
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from threading import Event
@@ -33,10 +27,7 @@ Input: TypeAlias = tuple[Preprocessing, tuple[float, ...], tuple[float, ...]]
 
 @dataclass(frozen=True, eq=False)
 class TopFive:
-    """A classifier's five likeliest classes for some images, likeliest first.
-
-    Among K < 5 classes there are K answers.
-    """
+    """A classifier's five (or all fewer) likeliest classes for some images, likeliest first."""
 
     labels: NDArray[np.uint16]  # uint16 [n, 5]: class numbers
     probabilities: NDArray[np.float32]  # float32 [n, 5]: softmax probabilities
@@ -84,24 +75,18 @@ def in_groups(networks: Iterable[Network]) -> dict[Input, list[Network]]:
 def upload(
     blocks: Sequence[ImageBlock], preprocessings: Iterable[Preprocessing], device: Device
 ) -> dict[Preprocessing, Any]:
-    """The pixels of some blocks on the device, as tensors uint8 [n, H, W, 3].
+    """Pixels uint8 [n, H, W, 3] of blocks on the device, on CUDA by queued, pinned copies."""
+    import torch
 
-    On a CUDA device the copies are queued, from pinned memory, on the current stream.
-    """
-    return {
-        key: _on_device([block.pixels[key] for block in blocks], device) for key in preprocessings
-    }
-
-
-def evaluate(
-    pixels: Mapping[Preprocessing, Any],
-    groups: Mapping[Input, Sequence[Network]],
-    device: Device,
-    classes: Classes = IMAGENET,
-    stop: Event | None = None,
-) -> dict[str, TopFive | str]:
-    """The answers of every network on some images, or the reason why it has none."""
-    return start_evaluation(pixels, groups, device, classes, stop)()[0]
+    pixels: dict[Preprocessing, Any] = {}
+    for key in preprocessings:
+        tensors = [torch.from_numpy(block.pixels[key]) for block in blocks]
+        if device.is_cuda:  # pinned, so that nothing waits
+            tensors = [each.pin_memory().to(device.name, non_blocking=True) for each in tensors]
+        elif device.name != "cpu":
+            tensors = [each.to(device.name) for each in tensors]
+        pixels[key] = tensors[0] if len(tensors) == 1 else torch.cat(tensors)
+    return pixels
 
 
 def start_evaluation(
@@ -115,7 +100,7 @@ def start_evaluation(
     import torch
 
     failures: dict[str, str] = {}
-    sent: defaultdict[str, list[SentBatch]] = defaultdict(list)
+    sent: defaultdict[str, list[Callable[[], TopFive]]] = defaultdict(list)
     clock = DeviceClock(device)
     with torch.inference_mode():
         for key, networks in groups.items():
@@ -138,7 +123,7 @@ def start_evaluation(
         for name, batches in sent.items():
             if name not in failures:
                 try:
-                    answers[name] = TopFive.concatenate([each.fetch() for each in batches])
+                    answers[name] = TopFive.concatenate([fetch() for fetch in batches])
                 except Exception as error:
                     answers[name] = kind_and_reason(error)
         return answers, clock.seconds()
@@ -150,18 +135,6 @@ def in_batches(pixels: Mapping[Preprocessing, Any], key: Input, device: Device) 
     """Yield what networks take, float32 [n, 3, H, W], a batch at a time."""
     for part in pixels[key[0]].split(device.batch_size):
         yield _normalise(part, key)
-
-
-def _on_device(arrays: Sequence[NDArray[np.uint8]], device: Device) -> Any:
-    """Pixels uint8 [n, H, W, 3] on the device; what is uploaded is pinned and does not wait."""
-    import torch
-
-    tensors = [torch.from_numpy(array) for array in arrays]
-    if device.is_cuda:
-        tensors = [tensor.pin_memory().to(device.name, non_blocking=True) for tensor in tensors]
-    elif device.name != "cpu":
-        tensors = [tensor.to(device.name) for tensor in tensors]
-    return tensors[0] if len(tensors) == 1 else torch.cat(tensors)
 
 
 def _normalise(pixels: Any, key: Input) -> Any:
@@ -186,34 +159,7 @@ def _repeat_values(values: tuple[float, ...], width: int, device: Any) -> Any:
 
 def answer(network: Network, images: Any, device: Device, classes: Classes = IMAGENET) -> TopFive:
     """The answers of a network on one batch [n, 3, H, W]."""
-    return send_batch(network, images, device, classes, lambda: images).fetch()
-
-
-@dataclass(frozen=True, eq=False)
-class SentBatch:
-    """A batch sent to a network, with its results on their way from the device."""
-
-    ranked: tuple[Any, Any]  # probabilities and labels of the likeliest classes
-    logits: Any  # every output if they are kept, else None
-    # is_finite, is_kept_whole: true if all outputs are finite, before and after rounding to the
-    # kept type
-    is_finite: Any
-    is_kept_whole: Any
-    clock: DeviceClock  # time until all results arrive
-    # Repeats the batch in full precision; None if this is the repetition.
-    compute_exactly: "Callable[[], SentBatch] | None"
-
-    def fetch(self) -> TopFive:
-        """Wait for the answers; where outputs are not finite, compute them in full precision."""
-        seconds = self.clock.seconds()
-        if not bool(self.is_finite):
-            if self.compute_exactly is None:
-                raise ArithmeticError("outputs are not finite, the weights may be damaged")
-            return self.compute_exactly().fetch()
-        if self.logits is not None and not bool(self.is_kept_whole):
-            raise ArithmeticError("outputs are beyond float16, in which they would be kept")
-        top_five = _make_top_five(*self.ranked, seconds)
-        return top_five if self.logits is None else replace(top_five, logits=self.logits.numpy())
+    return send_batch(network, images, device, classes, lambda: images)()
 
 
 def send_batch(
@@ -224,12 +170,16 @@ def send_batch(
     repeat: Callable[[], Any],
     *,
     exact: bool = False,
-) -> SentBatch:
-    """Send a network one batch [n, 3, H, W], without waiting for its answers."""
+) -> Callable[[], TopFive]:
+    """Send a network one batch [n, 3, H, W]; what is returned waits for its answers.
+
+    Where outputs are not finite, the batch that `repeat` makes is computed in full precision.
+    """
     import torch
 
-    clock = DeviceClock(device)
-    with torch.inference_mode(), nullcontext() if exact else _precision(device):
+    clock, kind = DeviceClock(device), device.name.split(":")[0]
+    dtype = None if exact or not device.is_mixed else getattr(torch, device.precision)
+    with torch.inference_mode(), torch.autocast(kind, dtype) if dtype else nullcontext():
         logits = _logits(network, images, device, exact=exact)
     with torch.inference_mode():
         finite = whole = torch.isfinite(logits).all()
@@ -251,12 +201,18 @@ def send_batch(
         )
     clock.stop()
 
-    def compute_exactly() -> SentBatch:
-        return send_batch(network, repeat(), device, classes, repeat, exact=True)
+    def fetch() -> TopFive:
+        seconds = clock.seconds()
+        if not bool(is_finite):
+            if exact:
+                raise ArithmeticError("outputs are not finite, the weights may be damaged")
+            return send_batch(network, repeat(), device, classes, repeat, exact=True)()
+        if kept_logits and not bool(is_whole):
+            raise ArithmeticError("outputs are beyond float16, in which they would be kept")
+        top_five = _make_top_five(probabilities, labels, seconds)
+        return replace(top_five, logits=kept_logits[0].numpy()) if kept_logits else top_five
 
-    redo = None if exact else compute_exactly
-    outputs = kept_logits[0] if kept_logits else None
-    return SentBatch((probabilities, labels), outputs, is_finite, is_whole, clock, redo)
+    return fetch
 
 
 def compute_probabilities(logits: Any, classes: Classes) -> Any:
@@ -291,6 +247,9 @@ def _make_top_five(probabilities: Any, labels: Any, seconds: float) -> TopFive:
     return TopFive(labels.numpy().astype(np.uint16), values, seconds)
 
 
+_MEMORY_WORDS = ("out of memory", "can't allocate memory", "not enough memory")
+
+
 def _logits(network: Network, images: Any, device: Device, *, exact: bool) -> Any:
     """Return [n, K], in smaller and smaller batches while memory runs out."""
     import torch
@@ -304,27 +263,9 @@ def _logits(network: Network, images: Any, device: Device, *, exact: bool) -> An
                 return torch.cat([module(part) for part in parts])
             return torch.cat([network.for_batch(part.shape)(part) for part in parts])
         except (RuntimeError, MemoryError) as error:
-            if limit == 1 or not _out_of_memory(error):
+            known = isinstance(error, torch.OutOfMemoryError | MemoryError)
+            if limit == 1 or not (known or any(w in str(error).lower() for w in _MEMORY_WORDS)):
                 raise
         network.limit = limit // 2
         if device.is_cuda:
             torch.cuda.empty_cache()
-
-
-@contextmanager
-def _precision(device: Device) -> Generator[None]:
-    import torch
-
-    dtype = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(device.precision)
-    kind = device.name.split(":")[0]
-    with torch.autocast(kind, dtype) if dtype else nullcontext():
-        yield
-
-
-def _out_of_memory(error: BaseException) -> bool:
-    import torch
-
-    words = ("out of memory", "can't allocate memory", "not enough memory")
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(
-        word in str(error).lower() for word in words
-    )

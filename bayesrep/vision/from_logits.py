@@ -1,8 +1,4 @@
-"""Answers from kept outputs: among other classes, with other labels, or by ensembles.
-
-Nothing is decoded and no network is loaded; the answers are those that a network would give, to the
-bit (`bayesrep.vision.logits`).
-"""
+"""Answers from kept outputs, those of the network to the bit: nothing is decoded or loaded."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
@@ -119,10 +115,10 @@ def predict_from_logits(
     first = next(iter(files.values()))
     listed = choose_images(*_list_kept(ImageSource(place, labels, among), first), target, dataset)
     rows = listed.images.place[:, 1]
-    run = _begin_run(
-        *(target, dataset, listed.images, KeptContents(first.contents[rows])),
-        allow_failures=allow_failures,
-    )
+    contents = KeptContents(first.contents[rows])
+    missing = np.flatnonzero(contents.known == UNKNOWN_CONTENT).tolist()
+    failures = dict.fromkeys(missing, "no outputs of it are kept")
+    run = DatasetRun(target, dataset, listed.images, contents, {}, failures, allow_failures)
     # Finish each classifier before the next, so that one at a time is in memory.
     full: dict[str, str] = {}
     for name, members in {**{each: [each] for each in names}, **members_of}.items():
@@ -140,10 +136,7 @@ def predict_from_logits(
 
 
 def _answer(run: DatasetRun, name: str, answering: Ensemble, rows: Ints, device: str) -> None:
-    """Write the missing answers of a classifier, or of an ensemble.
-
-    `rows` are those of the kept outputs, of the run's images in their order.
-    """
+    """Write the missing answers of an ensemble, from the kept outputs in `rows`."""
     results = Results(run.study, run.dataset, name, run.images, run.contents, answering.identity)
     run.results[name] = results
     earlier = results.is_finished(run.undecodable_images())
@@ -182,19 +175,21 @@ def _read_kept(place: Path, names: Iterable[str]) -> dict[str, LogitsFile]:
 def _check_same_images(place: Path, files: Mapping[str, LogitsFile]) -> None:
     """Refuse outputs of other images than the majority's, or of unfinished classifiers."""
     most = max(files, key=lambda name: np.count_nonzero(files[name].contents))
-    if other := [name for name, each in files.items() if not _is_alike(each, files[most])]:
+    first = files[most]
+    other = [
+        name
+        for name, each in files.items()
+        if not each.table["image"].equals(first.table["image"])
+        or each.facts["outputs"] != first.facts["outputs"]
+        or not np.array_equal(each.contents, first.contents)
+    ]
+    if other:
         raise PredictionError(
             "logits-of-different-images",
             folder=place,
             classifiers=listing(other, "classifier"),
             other=most,
         )
-
-
-def _is_alike(one: LogitsFile, other: LogitsFile) -> bool:
-    same = one.table["image"].equals(other.table["image"])
-    same = same and one.facts["outputs"] == other.facts["outputs"]
-    return same and np.array_equal(one.contents, other.contents)
 
 
 def _list_kept(source: ImageSource, file: LogitsFile) -> tuple[ImageSet, Any]:
@@ -212,14 +207,6 @@ def _list_kept(source: ImageSource, file: LogitsFile) -> tuple[ImageSet, Any]:
     if source.among is None:
         check_few_classes(images, source.images)
     return images, chosen
-
-
-def _begin_run(
-    study: Path, dataset: str, images: ImageSet, contents: KeptContents, *, allow_failures: bool
-) -> DatasetRun:
-    missing = np.flatnonzero(contents.known == UNKNOWN_CONTENT).tolist()
-    failures = dict.fromkeys(missing, "no outputs of it are kept")
-    return DatasetRun(study, dataset, images, contents, {}, failures, allow_failures)
 
 
 def _fit_temperature(fitted_on: LogitsFile, file: LogitsFile, subset: str | Path | None) -> float:

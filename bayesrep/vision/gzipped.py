@@ -1,8 +1,4 @@
-"""Archives packed by gzip, unpacked for access to single images.
-
-An archive is unpacked into the user's cache, whole, and once for each state of its file, on every
-machine that lists or reads it. The least recently used archives are removed to make room.
-"""
+"""Archives packed by gzip, unpacked once into the user's cache for access to single images."""
 
 import gzip
 import os

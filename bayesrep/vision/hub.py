@@ -41,10 +41,7 @@ def locate_images(images: str | Path) -> Path:
 
 @contextmanager
 def offline_without_hub(*, needed: bool) -> Generator[None]:
-    """Ask the hub once whether it is there; without it, take what is cached and never wait.
-
-    Where it is not needed, nothing is asked.
-    """
+    """Ask the hub once whether it is there, if needed; without it, take what is cached."""
     if not needed:
         yield
         return

@@ -1,10 +1,6 @@
-"""Digests of images' contents, remembered so that unchanged files are not read again.
+"""Digests of images' contents, remembered in STUDY/.contents/DATASET.parquet (stamp, content).
 
-    STUDY/.contents/<dataset>.parquet    stamp, content
-
-An image's content is a digest of its encoded bytes. Its stamp is a digest of their place and of
-their file's size and times of change (see `bayesrep.vision.images.ImageSet.stamps`): while it stays
-the same, so does the content; otherwise the bytes are read and digested again.
+While the stamp of an image's place and file (`ImageSet.stamps`) is the same, so is its content.
 """
 
 from collections.abc import Mapping
@@ -46,20 +42,7 @@ def write(table: pl.DataFrame, file: Path, facts: Mapping[str, str] | None = Non
 
 
 class Contents:
-    """Digests of a data set's images, as far as they are known.
-
-    Parameters
-    ----------
-    images
-        All images.
-    study, dataset
-        Location of remembered contents.
-
-    Attributes
-    ----------
-    known : uint64 [N]
-        The content of each image, `UNKNOWN_CONTENT` before it is needed.
-    """
+    """Digests of a data set's images, `UNKNOWN_CONTENT` before they are needed."""
 
     def __init__(self, images: ImageSet, study: Path, dataset: str) -> None:
         self._images, self._stamps = images, images.stamps()

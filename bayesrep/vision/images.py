@@ -1,10 +1,6 @@
 """Image sets: class folders, flat folders, tar shards, or a table of paths and labels.
 
-Nothing is decoded here. An `ImageSet` has the place and label of every image, and the files that
-were passed over; it is small, and can be sent to other machines that see the same files.
-
-Every file with an image's name is an image, and a failure if it cannot be read (a broken link, a
-pipe): each file is evaluated, listed as failed or counted as passed over.
+Nothing is decoded here; every file is evaluated, listed as failed or counted as passed over.
 """
 
 import os
@@ -12,7 +8,7 @@ import posixpath
 import re
 import stat
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
@@ -37,13 +33,8 @@ _IMAGE_ENDINGS = frozenset(
 )
 _MAGIC_BYTES = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"II*\0", b"MM\0*")  # without ending
 _SPLIT_OF = {
-    "train": 0,
-    "training": 0,
-    "val": 1,
-    "valid": 1,
-    "validation": 1,
-    "test": 2,
-    "testing": 2,
+    **{"train": 0, "training": 0, "val": 1, "valid": 1, "validation": 1},
+    **{"test": 2, "testing": 2},
 }
 MAX_IMAGE_BYTES = 2**28  # bytes of one encoded image
 MAX_LABEL_BYTES = 1024  # of a .cls file; labels are shorter
@@ -94,11 +85,15 @@ class ImageSet:
         )
 
     def stamps(self) -> NDArray[np.uint64]:
-        """Digests [N] of where each image is, and of its file's size and times of change.
-
-        The time of change is the system's own beside that of modification, which anybody can set.
-        """
-        files = [_status(name) for name in self.files]
+        """Digests [N] of where each image is, and of its file's size and times of change."""
+        files: list[str] = []
+        for name in self.files:
+            try:
+                now = os.stat(name)
+                facts = f"{now.st_size}\0{now.st_mtime_ns}\0{now.st_ctime_ns}"
+            except OSError:
+                facts = "missing"
+            files.append(f"{os.path.abspath(name)}\0{facts}\0")
         states = (f"{files[file]}{offset}\0{size}" for file, offset, size in self.place.tolist())
         digests = b"".join(short_digest(state.encode()) for state in states)
         return np.frombuffer(digests, "<u8").astype(np.uint64)
@@ -140,11 +135,9 @@ def list_images(
     reasons = [_reason_to_pass(entry) for entry in entries]
     images = [entry for entry, why in zip(entries, reasons, strict=True) if not why]
     if not images:
-        others, endings = (
-            listing([e.name for e in entries], "file"),
-            ", ".join(sorted(_IMAGE_ENDINGS)),
-        )
-        raise PredictionError("no-images-at-path", path=path, endings=endings, others=others)
+        others, endings = listing([e.name for e in entries], "file"), sorted(_IMAGE_ENDINGS)
+        facts = {"path": path, "endings": ", ".join(endings), "others": others}
+        raise PredictionError("no-images-at-path", **facts)
     names = [entry.name for entry in images]
     # Labels come from the argument's file, .cls files in shards, folders, or names.
     label_files = [e for e in entries if e.name.endswith(".cls") and labels is None]
@@ -177,21 +170,8 @@ def _read_at(file: str, offset: int, size: int) -> bytes:
         return stream.read(size)
 
 
-def _status(file: str) -> str:
-    place = os.path.abspath(file)
-    try:
-        status = os.stat(file)
-    except OSError:
-        return f"{place}\0missing\0"
-    return f"{place}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ctime_ns}\0"
-
-
 def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
-    """Select the images that a study counts, under the study's names.
-
-    Those are relative paths, file names, file names without their suffix, or paths that begin in
-    another folder.
-    """
+    """Select the images that a study counts, by paths, file names, stems or last folders."""
     requested = [normalize_name(name).replace("\\", "/") for name in names]
     paths = [PurePosixPath(name) for name in images.names]
     best = requested
@@ -278,7 +258,8 @@ def _archived_files(archives: Sequence[Path]) -> Iterator[_ImageFile]:
         for member in members(archive):
             name = "/".join(part for part in member.name.split("/") if part not in ("", "."))
             image_name = normalize_name(f"{stem}/{name}" if len(archives) > 1 else name)
-            yield _ImageFile(image_name, file, member.offset, member.size, member.is_link)
+            place, is_link = (member.offset_data, member.size), not member.isreg()
+            yield _ImageFile(image_name, file, *place, is_link)
 
 
 def _in_folder(path: Path) -> Iterator[_ImageFile]:
@@ -325,12 +306,7 @@ def _reason_to_pass(entry: _ImageFile) -> str:
 
 
 def _check_one_set(path: Path, names: Iterable[str], *, is_sharded: bool, by_folder: bool) -> None:
-    """Refuse what are several sets of images: splits, severities, domains beside each other.
-
-    They are where a class has folders in several places (superclasses hold each class once), where
-    two archives hold files of the same names in folders of the same classes, and where folders or
-    archives are named by splits.
-    """
+    """Refuse several sets: a class in several places, equal archives, folders named by splits."""
     parts = [name.split("/") for name in names]
     end = -2 if by_folder else -1
     places = {"/".join(each[:end]) for each in parts}
@@ -347,16 +323,17 @@ def _check_one_set(path: Path, names: Iterable[str], *, is_sharded: bool, by_fol
 def _labels_of_cls_files(
     images: Sequence[_ImageFile], label_files: Sequence[_ImageFile], classes: Classes
 ) -> tuple[Ints, set[str]]:
-    """Read the `.cls` file of every WebDataset sample, and list the files used.
-
-    It has the image's name with other endings, as much of it as any has: to `flickr.100.png`
-    belongs `flickr.100.cls`, or else `flickr.cls`, which then may belong to no other image.
-    """
+    """Read the `.cls` file of every WebDataset sample, with the longest stem of its name."""
     stems: dict[str, _ImageFile] = {}
     for entry in label_files:
         if stems.setdefault(entry.name.removesuffix(".cls"), entry) is not entry:
             raise PredictionError("cls-file-repeated", archive=entry.file, cls_file=entry.name)
-    label_of = {image.name: _stem_of(image.name, stems) for image in images}
+    label_of: dict[str, str | None] = {}
+    for image in images:
+        path = PurePosixPath(image.name)
+        parts = path.name.split(".")
+        begins = (str(path.with_name(".".join(parts[:n]))) for n in range(len(parts) - 1, 0, -1))
+        label_of[image.name] = next(filter(stems.__contains__, begins), None)
     if missing := [name for name, stem in label_of.items() if stem is None]:
         raise PredictionError("images-without-cls-file", images=listing(missing))
     owner: dict[str, str] = {}
@@ -378,14 +355,6 @@ def _labels_of_cls_files(
     return numbers, {stems[stem].name for stem in owner}
 
 
-def _stem_of(name: str, stems: Collection[str]) -> str | None:
-    """Find the longest stem that is a name without one or several endings."""
-    path = PurePosixPath(name)
-    parts = path.name.split(".")
-    begins = (str(path.with_name(".".join(parts[:row]))) for row in range(len(parts) - 1, 0, -1))
-    return next((begin for begin in begins if begin in stems), None)
-
-
 def _from_table(path: Path, classes: Classes) -> ImageSet:
     try:
         table = tables.read_only(path, ("path", "label")).frame
@@ -402,13 +371,10 @@ def _from_table(path: Path, classes: Classes) -> ImageSet:
     names = [name.replace("\\", "/") for name in names]  # as in files of labels
     if not all(names) or not all(labels):
         raise PredictionError("image-table-cell-empty", path=path)
-    entries = [_ImageFile(name, _existing_path(path.parent, name)) for name in names]
+    entries: list[_ImageFile] = []
+    for name in names:  # in the form of Unicode in which it is there
+        forms = [str(path.parent / unicodedata.normalize(form, name)) for form in ("NFC", "NFD")]
+        entries.append(_ImageFile(name, next(filter(os.path.isfile, forms), forms[0])))
     if missing := [entry.name for entry in entries if not os.path.isfile(entry.file)]:
         raise PredictionError("image-table-names-missing-files", path=path, images=listing(missing))
     return _image_set(entries, class_numbers(labels, names, str(path), classes), classes)
-
-
-def _existing_path(folder: Path, name: str) -> str:
-    """The path of a file, in the form of Unicode in which it is there."""
-    files = [str(folder / unicodedata.normalize(form, name)) for form in ("NFC", "NFD")]
-    return next((file for file in files if os.path.isfile(file)), files[0])

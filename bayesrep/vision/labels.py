@@ -1,10 +1,6 @@
 """Labels of images: folder names, ground-truth files, and their traps.
 
-Class numbers are the outputs of the classifiers (`bayesrep.vision.classes`), by default those of
-`bayesrep.studies.imagenet`: wnids sorted as text, from 0. Of the two other orders in circulation,
-the development kit's is recognised and translated (it needs the kit's `meta.mat`), and numeric
-folder names are read as numbers, never sorted as text. `bayesrep.studies.class_order` names the
-order that was mistaken where a whole data set comes out at chance.
+The challenge's own order is translated by its `meta.mat`; numbers are never sorted as text.
 """
 
 import posixpath
@@ -157,7 +153,7 @@ def read_labels(path: Path, names: Sequence[str], classes: Classes = IMAGENET) -
     # Otherwise each line names its image, which has one label.
     labels: dict[str, str] = {}
     for named, label, *_ in rows:
-        image = _with_slashes(named)
+        image = named.replace("\\", "/")
         if labels.setdefault(image, label) != label:
             raise PredictionError(
                 "image-labelled-twice", path=path, image=image, labels=f"{labels[image]}, {label}"
@@ -227,7 +223,12 @@ def _positional(labels: list[str], names: Sequence[str], path: Path, classes: Cl
         )
     challenge = path.name == DEVKIT_FILE or ("1000" in labels and "0" not in labels)
     if challenge and classes.file is None:
-        labels = _translate_numbers(labels, path)
+        places = (path.parent / "meta.mat", path.parent.parent / "meta.mat")
+        meta = next((place for place in places if place.is_file()), None)
+        if meta is None:
+            raise PredictionError("challenge-numbers-without-devkit", path=path)
+        wnids = {str(number): wnid for number, wnid in read_wnids(meta).items()}
+        labels = [wnids.get(label, label) for label in labels]
     return class_numbers([labels[line] for line in lines], names, str(path), classes, labels)
 
 
@@ -263,16 +264,11 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if row % 2 else (0, part) for row, part in enumerate(parts)]
 
 
-def _with_slashes(name: str) -> str:
-    """A name as it is written where backslashes are not folders."""
-    return name.replace("\\", "/")
-
-
 def _labels_by_name(
     labels: Mapping[str, str], names: Sequence[str], path: Path, classes: Classes
 ) -> Ints:
     def key(name: str) -> str | None:
-        pure = PurePosixPath(whole := _with_slashes(name))
+        pure = PurePosixPath(whole := name.replace("\\", "/"))
         return next((called for called in (whole, pure.name, pure.stem) if called in labels), None)
 
     owner: dict[str, str] = {}
@@ -289,13 +285,3 @@ def _labels_by_name(
         raise PredictionError("images-missing-from-labels-file", path=path, images=listing(missing))
     labelled = [labels[called] for name in names if (called := key(name)) is not None]
     return class_numbers(labelled, names, str(path), classes, list(labels.values()))
-
-
-def _translate_numbers(labels: list[str], path: Path) -> list[str]:
-    """Turn the challenge's own numbers, 1 to 1,000, into wnids."""
-    places = (path.parent / "meta.mat", path.parent.parent / "meta.mat")
-    meta = next((place for place in places if place.is_file()), None)
-    if meta is None:
-        raise PredictionError("challenge-numbers-without-devkit", path=path)
-    wnids = {str(number): wnid for number, wnid in read_wnids(meta).items()}
-    return [wnids.get(label, label) for label in labels]

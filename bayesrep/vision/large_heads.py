@@ -1,10 +1,6 @@
 """Heads with other outputs than the classes in order: classes are matched by name.
 
-A configuration may name the outputs (`label_names`), which are then matched by these names.
-Networks that were trained on all of ImageNet, or on a larger part of it, have an output for each of
-11,221 to 21,843 synsets. timm has their order by their number (`timm.data.ImageNetInfo`), and the
-outputs of the 1,000 classes are those of the same wnids. A class that the head lacks is never
-answered.
+Those of larger parts of ImageNet have timm's order of synsets; a class that lacks is no answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,10 +59,7 @@ def find_head(size: int) -> LargeHead | None:
 
 
 def read_label_names(config: Mapping[str, Any], classes: Classes) -> list[str]:
-    """Read the names of a configuration's outputs, in order; empty if it has none.
-
-    If its descriptions match names of classes, and its names do not, these are the descriptions.
-    """
+    """Names of a configuration's outputs, in order, or its descriptions if these match classes."""
     described = config.get("label_descriptions") or ()
     listed = config.get("label_names") or list(described)
     if isinstance(listed, Mapping):  # of some of the outputs, by their numbers
@@ -82,11 +75,7 @@ def read_label_names(config: Mapping[str, Any], classes: Classes) -> list[str]:
 
 
 def match_names(names: Sequence[str], classes: Classes) -> LargeHead | None:
-    """The outputs of the classes by the names of all outputs.
-
-    None where these name two outputs alike, or not every class, or, of more outputs than classes,
-    not most of them.
-    """
+    """The outputs of the classes by names of all outputs; None if not one to one, or too few."""
     from timm.data.imagenet_info import ImageNetInfo
 
     if classes.file is None and list(names) == ImageNetInfo().label_descriptions():

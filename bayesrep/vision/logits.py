@@ -1,16 +1,6 @@
 """Logits: every output of a network on every image, kept for later answers without inference.
 
-    STUDY/logits/<dataset>/<classifier>/logits.npy      [N, K], as the network gave them
-    STUDY/logits/<dataset>/<classifier>/contents.npy    uint64 [N], each image's digest (see
-                                                        `bayesrep.vision.image_digests`); 0 if
-                                                        there is no row
-    STUDY/logits/<dataset>/<classifier>/images.parquet  image, label; how they were made, as JSON
-                                                        in its metadata under the key bayesrep
-
-Rows are in the order of the images in images.parquet. Outputs of float16 networks are kept as
-float16, all others as float32: nothing is rounded, so that answers made of them are those of the
-network to the bit. Rows reach the disk before their content, and room for all of them is reserved
-before the first.
+STUDY/logits/DATASET/CLASSIFIER: logits.npy [N, K], contents.npy [N] (0: no row), images.parquet.
 """
 
 import json
@@ -55,24 +45,7 @@ def _dtype_of(device: Device) -> np.dtype[Any]:
 
 
 class KeptLogits:
-    """The outputs of one classifier on one data set, to be completed.
-
-    Parameters
-    ----------
-    place
-        Their folder.
-    images, contents
-        All images they should cover, and what these hold.
-    identity
-        Facts that must agree for rows of two runs to share a file.
-    classes, dtype
-        Classes of the outputs, and their type.
-
-    Raises
-    ------
-    PredictionError
-        If existing rows were made otherwise or cannot be read, or the disk has no room.
-    """
+    """The outputs of one classifier on one data set, to be completed; rows are marked last."""
 
     def __init__(
         self,
@@ -92,8 +65,10 @@ class KeptLogits:
         table = pl.DataFrame({"image": images.names, "label": labels.tolist()})
         metadata = {_METADATA_KEY: json.dumps(facts)}
         earlier = read_logits(place) if place.exists() else None
-        if earlier is not None:
-            earlier.check_same(facts)
+        if earlier is not None and (name := find_other(earlier.facts, facts)) is not None:
+            raise PredictionError(
+                "logits-made-otherwise", folder=place, setting=name, advice=_REMOVE_ADVICE
+            )
         if earlier is None or not earlier.table["image"].equals(table["image"]):
             _make_files(place, table, metadata, (len(images), len(classes)), dtype, earlier)
         elif not earlier.table.equals(table):
@@ -239,13 +214,6 @@ class LogitsFile:
         names, folders = tuple(self.facts["outputs"]), tuple(self.facts["folders"])
         same = (names, folders) == (IMAGENET.names, IMAGENET.folders)
         return IMAGENET if same else Classes(names, folders, self.place / _IMAGES_FILE)
-
-    def check_same(self, facts: Mapping[str, Any]) -> None:
-        """Refuse rows that were made otherwise."""
-        if (name := find_other(self.facts, facts)) is not None:
-            raise PredictionError(
-                "logits-made-otherwise", folder=self.place, setting=name, advice=_REMOVE_ADVICE
-            )
 
 
 _REMOVE_ADVICE = "remove the folder, or replace it by predict with --keep logits and --force"

@@ -1,8 +1,4 @@
-"""The development kit's `meta.mat`: the wnids of the challenge's own numbers.
-
-SciPy reads it, in another process alone: it follows the sizes that a damaged file declares, and the
-same bytes may end one process and not another.
-"""
+"""The development kit's `meta.mat`: wnids of the challenge's numbers, by SciPy in a sandbox."""
 
 import json
 import re

@@ -1,8 +1,6 @@
 """Classifiers with their weights, from timm or torchvision, ready to answer.
 
-Weights come from the hub through timm's own loader, or from a folder of files. Nothing in a file of
-weights is executed: safetensors hold none, and other checkpoints go through torch's loader of
-weights alone.
+Nothing in a file of weights is executed.
 """
 
 import warnings
@@ -108,11 +106,7 @@ def load_network(architecture: Architecture, device: Any) -> Network:
 
 
 def halve_weights(network: Network, precision: str) -> None:
-    """Keep weights in the type to which mixed precision shortens them for each batch.
-
-    These are those of plain linear layers and convolutions. Answers stay the same to the bit: all
-    else (normalisation, layers that compute with their weights first) is left as it is.
-    """
+    """Keep weights of plain layers in the type that mixed precision shortens them to."""
     import torch
 
     for part in network.module.modules():
@@ -189,11 +183,7 @@ def _count_bytes(module: Any) -> int:
 
 
 def _read_weights(architecture: Architecture, expected: set[str]) -> dict[str, Any]:
-    """Read a file's weights from the entry or prefix with the network's names for them.
-
-    Of several an exponential moving average comes first, as with timm. Without these names, timm
-    reads them in its own way.
-    """
+    """A file's weights from the entry or prefix with the network's names, averages first."""
     load_timm()
     import torch
     from safetensors.torch import load_file

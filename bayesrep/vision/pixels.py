@@ -1,9 +1,6 @@
 """Decode images and preprocess them as timm does, once for all classifiers that agree.
 
-Decoding is timm's: the first frame, converted to RGB, whatever the mode (CMYK, palette, 16-bit,
-with alpha), with the orientation flag left alone. Preprocessing is timm's evaluation transform up
-to, and without, the normalisation, so that its result is uint8 and classifiers that differ only in
-mean and standard deviation share it.
+That is timm's evaluation transform without the normalisation: uint8, whatever mean and deviation.
 """
 
 import io
@@ -15,7 +12,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,17 +75,22 @@ def decode(data: bytes) -> Any:
     from PIL import Image
 
     image = Image.open(io.BytesIO(data), formats=IMAGE_FORMATS)
-    _check_size(*image.size)
+    width, height = image.size
+    if width * height > MAX_PIXELS:
+        raise PredictionError(
+            "image-has-too-many-pixels", width=width, height=height, most_pixels=MAX_PIXELS
+        )
+    if max(width, height) > MAX_ASPECT_RATIO * min(width, height):
+        raise PredictionError(
+            "image-too-narrow", width=width, height=height, largest_ratio=MAX_ASPECT_RATIO
+        )
     image.load()
     return image if image.mode == "RGB" else image.convert("RGB")
 
 
 @contextmanager
 def quiet_images() -> Generator[None]:
-    """Silence what Pillow says about odd images, and have it refuse those that are cut off.
-
-    Whatever the rest of the process has it do; set here since it concerns every thread.
-    """
+    """Silence what Pillow says about odd images, and have it refuse those that are cut off."""
     from PIL import ImageFile
 
     logger = logging.getLogger("PIL")
@@ -112,18 +114,6 @@ def explain_failure(error: Exception) -> str:
     return re.sub(r" *<[^<>]* at 0x[0-9a-fA-F]+>", "", kind_and_reason(error))
 
 
-def _check_size(width: int, height: int) -> None:
-    """Refuse, before they are decoded, images whose pixels would not fit into memory."""
-    if width * height > MAX_PIXELS:
-        raise PredictionError(
-            "image-has-too-many-pixels", width=width, height=height, most_pixels=MAX_PIXELS
-        )
-    if max(width, height) > MAX_ASPECT_RATIO * min(width, height):
-        raise PredictionError(
-            "image-too-narrow", width=width, height=height, largest_ratio=MAX_ASPECT_RATIO
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class KeptPixels:
     """Preprocessed images of an earlier pass."""
@@ -131,18 +121,6 @@ class KeptPixels:
     pixels: NDArray[np.uint8]  # uint8 [n, H, W, 3]: preprocessed pixels
     # uint64 [n]: digests of the images (see `bayesrep.vision.image_digests`).
     contents: NDArray[np.uint64]
-
-
-class Pixels(Protocol):
-    """Store of preprocessed images between passes; see `bayesrep.vision.cache`."""
-
-    def get(self, rows: Ints) -> KeptPixels | None:
-        """Return these images' pixels, or None if some are missing."""
-        ...
-
-    def put(self, row: int, pixels: NDArray[np.uint8], content: int) -> None:
-        """Keep the pixels of one image, and the content they were made from."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,9 +140,9 @@ def read_block(
     images: ImageSet,
     rows: Ints,
     preprocessings: Sequence[Preprocessing],
-    stores: Mapping[Preprocessing, Pixels],
+    stores: Mapping[Preprocessing, Any],
 ) -> ImageBlock:
-    """Read, decode and preprocess some images, by number [n]; `stores` stores pixels for reuse."""
+    """Read, decode and preprocess images [n]; `stores` are caches (`bayesrep.vision.cache`)."""
     decoded = {
         key: pixels
         for key in preprocessings

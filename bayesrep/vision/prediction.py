@@ -12,11 +12,10 @@ from bayesrep.machine import cores
 from bayesrep.vision.architectures import Architecture, check_names, describe
 from bayesrep.vision.classes import IMAGENET, Classes, read_classes
 from bayesrep.vision.compiling import check_compiler
-from bayesrep.vision.devices import Device, choose_device
+from bayesrep.vision.devices import choose_device
 from bayesrep.vision.evaluation_set import ImageSource, list_set
 from bayesrep.vision.hub import is_of_hub, offline_without_hub
 from bayesrep.vision.image_digests import Contents
-from bayesrep.vision.images import ImageSet
 from bayesrep.vision.logits import KeptLogits, check_room, open_logits
 from bayesrep.vision.pixels import quiet_images
 from bayesrep.vision.prediction_store import read_failures
@@ -221,71 +220,36 @@ def predict_sets(
             check_room(
                 folder, {n: len(each.images) for n, each in listed.items()}, architectures, target
             )
-        runs = [
-            _begin_run(
-                *(folder, name, each.images, architectures, target, status),
-                force=force,
-                allow_failures=allow_failures,
+        runs: list[DatasetRun] = []
+        for name, each in listed.items():
+            given = folder, name, each.images, Contents(each.images, folder, name)
+            results = open_results(*given, architectures, target, force=force)
+            logits: dict[str, KeptLogits] = {}
+            if target.keeps_logits:
+                logits = open_logits(*given, architectures, target, force=force)
+            failures = still_failing(each.images, read_failures(folder, name))
+            kept = results, failures, allow_failures, dict[str, str](status)
+            runs.append(DatasetRun(*given, *kept, logits=logits))
+        # Evaluate classifiers and images that no earlier run has finished.
+        if not all(run.is_finished(each) for run in runs for each in architectures):
+            if target.compiles:
+                check_compiler(target)
+            images = runs[0].images
+            engine: Engine = (
+                Local(images, target, workers or cores())
+                if ray is None
+                else Cluster(ray, images, target, workers)
             )
-            for name, each in listed.items()
-        ]
-        _evaluate_missing(runs, architectures, target, workers, cache, ray, show=progress)
+            try:
+                pixels = None if cache is None else Path(cache)
+                evaluate_together(runs, architectures, engine, pixels, show=progress)
+            finally:
+                engine.close()
+        for run in runs:
+            run.contents.save()
+            run.save_failures()
     full = {architecture.name: architecture.full_name for architecture in architectures}
     return {run.dataset: make_report(run, names, full, listed[run.dataset]) for run in runs}
-
-
-def _begin_run(
-    study: Path,
-    dataset: str,
-    images: ImageSet,
-    architectures: Sequence[Architecture],
-    device: Device,
-    status: Mapping[str, str],
-    *,
-    force: bool,
-    allow_failures: bool,
-) -> DatasetRun:
-    """Open a data set's results of earlier runs."""
-    contents = Contents(images, study, dataset)
-    results = open_results(study, dataset, images, contents, architectures, device, force=force)
-    logits: dict[str, KeptLogits] = {}
-    if device.keeps_logits:
-        logits = open_logits(study, dataset, images, contents, architectures, device, force=force)
-    failures = still_failing(images, read_failures(study, dataset))
-    return DatasetRun(
-        *(study, dataset, images, contents, results, failures, allow_failures, {**status}),
-        logits=logits,
-    )
-
-
-def _evaluate_missing(
-    runs: Sequence[DatasetRun],
-    architectures: Sequence[Architecture],
-    device: Device,
-    workers: int | None,
-    cache: str | Path | None,
-    ray: str | None,
-    *,
-    show: bool,
-) -> None:
-    """Evaluate classifiers and images that no earlier run has finished."""
-    if not all(run.is_finished(architecture) for run in runs for architecture in architectures):
-        if device.compiles:
-            check_compiler(device)
-        images = runs[0].images
-        engine: Engine = (
-            Local(images, device, workers or cores())
-            if ray is None
-            else Cluster(ray, images, device, workers)
-        )
-        place = None if cache is None else Path(cache)
-        try:
-            evaluate_together(runs, architectures, engine, place, show=show)
-        finally:
-            engine.close()
-    for run in runs:
-        run.contents.save()
-        run.save_failures()
 
 
 def check_writable(study: Path) -> None:

@@ -1,17 +1,6 @@
-"""Store of predictions on disk: parts, finished files and the list of failures.
+"""Store of predictions on disk: finished files, parts of unfinished ones, and failures.
 
-    STUDY/predictions/<dataset>/<classifier>.parquet               finished
-    STUDY/predictions/<dataset>/.parts/<classifier>/<n>.parquet    rows of an unfinished run
-    STUDY/failures.parquet                              dataset, image, reason, left_out
-
-Every file appears whole or not at all, and rows are joined by the image's name, so that a killed
-run resumes with neither a row lost nor one doubled. The columns are image, label, content (see
-`bayesrep.vision.image_digests`), label_1 ... label_5 (wnids, or the names of a table of classes),
-probability_1 ... probability_5 (fewer if there are fewer classes) and correct; the file's metadata
-record how the rows were made, under the key bayesrep.
-
-No file keeps rows of two labellings or of two contents of an image: an earlier run's rows are
-updated before any are added.
+Files appear whole and rows join by names: a killed run loses and doubles no row.
 """
 
 import json
@@ -58,31 +47,7 @@ class Failure:
 class Results:
     """The files of one classifier on one data set, updated to its images.
 
-    Rows of images that are no longer there, or that hold something else now, are dropped; rows of
-    images that are labelled otherwise now are judged again by the answers they keep.
-
-    Parameters
-    ----------
-    study, dataset, classifier
-        The study's folder, and the names.
-    images, contents
-        All images they should cover, and what these hold.
-    identity
-        Facts that must agree for rows of two runs to share a file: weights, preprocessing,
-        precision.
-
-    Attributes
-    ----------
-    done : bool [N]
-        Mask of the images that have a row.
-    judged_again, changed, dropped
-        Numbers of an earlier run's images with other labels, with other contents, and without a
-        file now.
-
-    Raises
-    ------
-    PredictionError
-        If existing rows were made otherwise, or a file cannot be read.
+    Rows of lost or changed images are dropped; those of other labels now are judged again.
     """
 
     def __init__(
@@ -131,7 +96,11 @@ class Results:
 
     def finish(self, facts: Mapping[str, str]) -> None:
         """Put all rows, in the order of the images, into the one file; drop the parts."""
-        self._write(self._all_rows(), self.file, **facts)
+        order = pl.DataFrame({"image": list(self._images.names)})
+        tables = [_read(file, list(self._schema)) for file in _files(self.file, self.parts)]
+        rows = pl.concat(tables).unique("image", keep="first")
+        rows = order.join(rows, on="image", how="inner", maintain_order="left")
+        self._write(rows, self.file, **facts)
         shutil.rmtree(self.parts, ignore_errors=True)
         with suppress(OSError):  # other classifiers still have parts
             self.parts.parent.rmdir()
@@ -220,12 +189,6 @@ class Results:
         if facts is None or schema != self._schema:
             raise PredictionError("predictions-not-made-here", file=file, advice=advice)
 
-    def _all_rows(self) -> pl.DataFrame:
-        order = pl.DataFrame({"image": list(self._images.names)})
-        tables = [_read(file, list(self._schema)) for file in _files(self.file, self.parts)]
-        rows = pl.concat(tables).unique("image", keep="first")
-        return order.join(rows, on="image", how="inner", maintain_order="left")
-
     def _write(self, table: pl.DataFrame, file: Path, **facts: Any) -> None:
         facts = {**self._identity, **facts, _IMAGES_FACT: len(self._images)}
         write(table, file, {_FACTS_KEY: json.dumps(facts)})
@@ -270,10 +233,7 @@ def describe_kept(study: Path, dataset: str, classifiers: Sequence[str]) -> str:
 def same_network(
     study: Path, dataset: str, identities: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str]:
-    """Find other names under which a data set has, or will have, the same network's answers.
-
-    `identities` says of each classifier how its answers are made.
-    """
+    """Other names under which a data set has the same network's answers, by identities."""
     name_of: dict[tuple[str, str], str] = {}
     for name in sorted(layout.predicted_classifiers(study, dataset) - set(identities)):
         with suppress(PredictionError):

@@ -98,7 +98,14 @@ def make_report(
             first = next(iter(run.failures.values()))
             raise PredictionError("no-image-decoded", first=first)
         status_of = dict(table.select("classifier", "status").rows()) | run.status
-        raise PredictionError(first_reason([_violation(why) for why in status_of.values()]))
+        # Where its network failed, a status is what that raised.
+        reasons = [
+            why
+            if isinstance(why, Violation)
+            else Violation("classifier-fails-on-images", failure=why)
+            for why in status_of.values()
+        ]
+        raise PredictionError(first_reason(reasons))
     _warn_of_chance(run, table)
     failures = [(name, f.reason, f.left_out) for name, f in run.named_failures().items()]
     schema = {"image": pl.String, "reason": pl.String, "left_out": pl.Boolean}
@@ -161,13 +168,6 @@ def _warn_of_chance(run: DatasetRun, table: pl.DataFrame) -> None:
             f"images right at best); most likely {cause}"
         )
     warnings.warn(text, PredictionWarning, stacklevel=3)
-
-
-def _violation(why: str) -> Violation:
-    """Why a classifier has no answers; where its network failed, that is what it raised."""
-    if isinstance(why, Violation):
-        return why
-    return Violation("classifier-fails-on-images", failure=why)
 
 
 def first_reason(reasons: Sequence[Violation]) -> Violation:

@@ -87,10 +87,7 @@ class DatasetRun:
         return self.finish(architecture, "judged again" if result.judged_again else "done")
 
     def named_failures(self) -> dict[str, Failure]:
-        """Why images could not be decoded, by name and in the order of the images.
-
-        What the study was once left without stays left out until it can be decoded.
-        """
+        """Why images could not be decoded, by name and in order; what was left out stays so."""
         earlier = read_failures(self.study, self.dataset)
         failures: dict[str, Failure] = {}
         for row, why in sorted(self.failures.items()):
@@ -100,11 +97,7 @@ class DatasetRun:
         return failures
 
     def save_failures(self) -> None:
-        """Write what could not be decoded, in place of what an earlier run said.
-
-        Images that a study is left without and does not count any more are not among ours, and
-        stay in the list.
-        """
+        """Write what could not be decoded, beside images that the study counts no more."""
         ours, counts_images = set(self.images.names), StudyFolder(self.study).is_study
         others = {
             name: failure
@@ -215,11 +208,7 @@ def evaluate_together(
     *,
     show: bool,
 ) -> None:
-    """Go through the images of all data sets with all classifiers, in as few passes as fit.
-
-    A classifier that cannot be loaded or has no usable outputs is left out with a warning. Each set
-    is evaluated as if it were the only one.
-    """
+    """Go through the images of all data sets with all classifiers, in as few passes as fit."""
     todo = [[each for each in architectures if not run.is_finished(each)] for run in runs]
     missing = sum(
         int((~run.answered_images(each.name)).sum())
@@ -260,7 +249,8 @@ def evaluate_together(
                 stages = Stages.of(len(ready), count, spent, engine.crew, load, total)
                 run.stages.append(stages)
                 where = f"{run.dataset}: " if len(runs) > 1 else ""
-                bar.say(f"{where}{_describe_times(ready, stages)}")
+                who = ready[0].name if len(ready) == 1 else f"{len(ready)} classifiers at once"
+                bar.say(f"{where}{who}, {stages.images:,} images, {stages.line()}")
                 begin = time.monotonic()
             first = False
         # Times of a run of several passes are also given in sum.
@@ -280,11 +270,7 @@ def open_results(
     *,
     force: bool = False,
 ) -> dict[str, Results]:
-    """Open the files of every classifier, with an earlier run's rows that are still valid.
-
-    One network under two names is warned of; rows that were made otherwise, also by the device's
-    precision, are refused, unless `force` removes all earlier ones.
-    """
+    """Open the files of every classifier, with an earlier run's rows unless `force`."""
     identities = {each.name: identity_of(each, device) for each in architectures}
     for name, other in same_network(study, dataset, identities).items():
         warnings.warn(
@@ -313,12 +299,6 @@ def still_failing(images: ImageSet, failures: Iterable[str]) -> dict[int, str]:
             except Exception as error:  # as in `read_block`
                 failing[rows[name]] = explain_failure(error)
     return failing
-
-
-def _describe_times(loaded: Sequence[Architecture], stages: Stages) -> str:
-    """Say where the time of a pass went."""
-    who = loaded[0].name if len(loaded) == 1 else f"{len(loaded)} classifiers at once"
-    return f"{who}, {stages.images:,} images, {stages.line()}"
 
 
 def _preprocessings(architectures: Iterable[Architecture]) -> list[Preprocessing]:

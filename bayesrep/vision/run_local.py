@@ -1,9 +1,6 @@
 """Evaluation on this machine: on every core, or with cores that read and a GPU that computes.
 
-On a CPU each thread takes a block of images from reading to answers, with torch single-threaded
-inside: no core waits for another, and the answers do not depend on the number of threads. With a
-GPU the threads read, one thread uploads ahead on a stream of its own, and the calling thread gives
-it the next batch before it waits for the answers on the last.
+On a CPU a thread takes a block from reading to answers, which no number of threads changes.
 """
 
 import time
@@ -30,7 +27,7 @@ from bayesrep.vision.forward import TopFive, in_groups, start_evaluation, upload
 from bayesrep.vision.hub import offline_without_hub
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.networks import Network, halve_weights, load_network
-from bayesrep.vision.pixels import ImageBlock, Pixels, Preprocessing, read_block
+from bayesrep.vision.pixels import ImageBlock, Preprocessing, read_block
 from bayesrep.vision.timing import Crew, Spent
 
 BLOCK_IMAGES = CPU_BATCH  # images read together by one thread, and on a CPU computed together
@@ -78,15 +75,11 @@ def through_images(
     images: ImageSet,
     blocks: Sequence[Ints],
     networks: Sequence[Network],
-    stores: Mapping[Preprocessing, Pixels],
+    stores: Mapping[Preprocessing, PixelCache],
     device: Device,
     workers: int,
 ) -> Iterator[ImageResults]:
-    """Yield all networks' answers on all blocks, in order.
-
-    A decoded image is preprocessed for all kept pixels too. The workers are threads that read (and
-    on a CPU, compute).
-    """
+    """Yield all networks' answers on all blocks, in order, by threads that read (and compute)."""
     # Networks with equal preprocessing share one input.
     groups = in_groups(networks)
     preprocessings = list(dict.fromkeys(key[0] for key in groups))
@@ -101,7 +94,16 @@ def through_images(
     ) -> Callable[[], ImageResults]:
         needed_groups = groups if any(len(block.rows) for block in read) else {}
         fetch = start_evaluation(pixels, needed_groups, device, images.classes, stop)
-        return lambda: _join_results(read, *fetch())
+
+        def finish() -> ImageResults:
+            answers, seconds = fetch()
+            rows = np.concatenate([block.rows for block in read])
+            contents = np.concatenate([block.contents for block in read])
+            failures = tuple(failure for block in read for failure in block.failures)
+            spent = sum((block.spent for block in read), Spent(compute=seconds))
+            return ImageResults(rows, contents, answers, failures, spent)
+
+        return finish
 
     def answer_block(rows: Ints) -> ImageResults:
         block = read(rows)
@@ -130,45 +132,18 @@ def through_images(
         ahead = 4 * workers + blocks_in_batch(device)
         batches = _gather_blocks(_map_ahead(pool, read, blocks, ahead), blocks_in_batch(device))
         uploaded = _upload_batches(batches, preprocessings, device)
-        yield from _finish_behind(begin(pixels, batch) for pixels, batch in uploaded)
-
-
-def _join_results(
-    read: Sequence[ImageBlock], answers: Mapping[str, TopFive | str], seconds: float
-) -> ImageResults:
-    """Join the results of some blocks whose answers are computed."""
-    rows = np.concatenate([block.rows for block in read])
-    contents = np.concatenate([block.contents for block in read])
-    failures = tuple(failure for block in read for failure in block.failures)
-    spent = sum((block.spent for block in read), Spent(compute=seconds))
-    return ImageResults(rows, contents, answers, failures, spent)
-
-
-def _finish_behind(begun: Iterable[Callable[[], _Result]]) -> Iterator[_Result]:
-    """Yield what each comes to, once the next is begun: so nothing waits in between."""
-    waiting: Callable[[], _Result] | None = None
-    for finish in begun:
+        # A batch is begun before the last is fetched, so that nothing waits in between.
+        waiting: Callable[[], ImageResults] | None = None
+        for pixels, batch in uploaded:
+            last, waiting = waiting, begin(pixels, batch)
+            if last is not None:
+                yield last()
         if waiting is not None:
             yield waiting()
-        waiting = finish
-    if waiting is not None:
-        yield waiting()
 
 
 class Local:
-    """Engine of the evaluation on this machine.
-
-    Parameters
-    ----------
-    images
-        All images, until `enter` changes them.
-    device
-        Device of the networks.
-    workers
-        Threads that read (and on a CPU, compute).
-    budget
-        Bytes of weights that may be in memory together; None for a third of what is free.
-    """
+    """Engine on this machine; `budget` bounds the bytes of weights in memory together."""
 
     def __init__(
         self, images: ImageSet, device: Device, workers: int, budget: int | None = None
@@ -190,13 +165,16 @@ class Local:
         refused: dict[str, Violation] = {}
         waiting = deque(architectures)
         with offline_without_hub(needed=any(each.needs_hub for each in architectures)):
-            while waiting and self._fits_one_more(budget):
+            # Another of the largest size so far has to fit; the first always does.
+            sizes: list[int] = []
+            while waiting and (not sizes or sum(sizes) + max(sizes) <= budget):
                 architecture = waiting.popleft()
                 try:
                     network = load_network(architecture, self._device.name)
                     if self._device.is_mixed:
                         halve_weights(network, self._device.precision)
                     self._networks.append(network)
+                    sizes.append(network.size)
                 except PredictionError as error:
                     refused[architecture.name] = error.violation
         self._asked = self._networks
@@ -206,11 +184,6 @@ class Local:
         """Go over to other images, of which some of the loaded classifiers are asked."""
         self._images, self._kept = images, {}
         self._asked = [each for each in self._networks if each.architecture.name in names]
-
-    def _fits_one_more(self, budget: int) -> bool:
-        """Test whether another of the largest size so far fits; the first always does."""
-        sizes = [network.size for network in self._networks]
-        return not sizes or sum(sizes) + max(sizes) <= budget
 
     @property
     def compiles(self) -> bool:

@@ -1,9 +1,6 @@
-"""Evaluation on many machines or GPUs, with Ray (extra `[ray]`).
+"""Evaluation on many machines or GPUs, with Ray (extra `[ray]`), in the blocks of one machine.
 
-Each worker holds all classifiers of a pass, on one GPU or one CPU core, and takes chunks of images
-until none is left. A worker that dies costs its chunk, which another one takes, and is replaced.
-The blocks are those of a run on one machine, so the answers are, too. Images, weights and the cache
-must be reachable under the same paths everywhere.
+Workers take chunks of images; of one that dies another takes the chunk. All see the same paths.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,22 +31,7 @@ class Worker(Local):
 
 
 class Cluster:
-    """Workers on a Ray cluster, one for each GPU, or CPU core where there is none.
-
-    Parameters
-    ----------
-    address
-        "local" to start Ray on this machine, "auto" or an address to join a cluster.
-    images, device
-        All images, and each worker's device.
-    workers
-        Number of workers; None for all the cluster has.
-
-    Raises
-    ------
-    ClusterError
-        Where Ray is not installed, or the cluster cannot be reached or has nothing free.
-    """
+    """Workers on a Ray cluster, one for each GPU, or CPU core where there is none."""
 
     def __init__(
         self, address: str, images: ImageSet, device: Device, workers: int | None = None

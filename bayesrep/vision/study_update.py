@@ -21,10 +21,7 @@ from bayesrep.vision.images import ImageSet, select
 
 
 def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
-    """Select the images of a data set that the study counts, or all if it counts none yet.
-
-    Without counts these are the images of answers that were imported, so that ours join them.
-    """
+    """Select the images that the study counts or imported answers have, or all without any."""
     manifest = StudyFolder(study).manifest
     if manifest is None:
         return _answered_images(study, dataset, images)
@@ -34,7 +31,11 @@ def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
     counts = value(partial(read_counts_alone, study), study)
     names = counts.filter(pl.col("dataset") == dataset)["image"].to_list()
     chosen = select(images, names, dataset)
-    _compare_labels(study, dataset, chosen, _labels(study, dataset))
+    if (file := study / layout.IMAGES_FILE).exists():
+        table = value(partial(read_keyed, file, KEYS), study)
+        if "label" in table.columns:
+            rows = table.filter(pl.col("dataset") == dataset).select("image", "label")
+            _compare_labels(study, dataset, chosen, dict(rows.iter_rows()))
     return chosen
 
 
@@ -56,11 +57,7 @@ def _answered_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
 
 
 def list_complete_classifiers(study: Path) -> list[str]:
-    """Add classifiers with predictions on every data set to study.json, where it lists any.
-
-    None is added while images that could not be decoded are neither repaired nor left out: the
-    study would be refused. Returns those that were added.
-    """
+    """List, and return, further classifiers with all predictions, unless images fail."""
     manifest = StudyFolder(study).manifest
     if manifest is None or manifest.classifiers is None:
         return []
@@ -92,18 +89,6 @@ def record_class_subset(study: Path, dataset: str, classes: str) -> None:
         return
     with replaced_file(study / layout.PROVENANCE_FILE) as partial:
         partial.write_text(json.dumps(provenance, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _labels(study: Path, dataset: str) -> dict[str, str]:
-    """The labels of the images of a data set in images.parquet, where it has any."""
-    file = study / layout.IMAGES_FILE
-    if not file.exists():
-        return {}
-    table = value(partial(read_keyed, file, KEYS), study)
-    if "label" not in table.columns:
-        return {}
-    rows = table.filter(pl.col("dataset") == dataset).select("image", "label")
-    return dict(zip(rows["image"].to_list(), rows["label"].to_list(), strict=True))
 
 
 def _compare_labels(study: Path, dataset: str, images: ImageSet, labels: Mapping[str, str]) -> None:

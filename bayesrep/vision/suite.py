@@ -1,17 +1,4 @@
-"""Data sets that are evaluated together, from a file that lists them.
-
-A suite is TOML with a table for each data set, by its name in the study:
-
-    [imagenet]
-    images = "val/"
-    labels = "val.txt"
-
-    [imagenet-a]
-    images = "imagenet-a.tar.gz"
-    among = "imagenet-a"
-
-A table has `predict`'s arguments for one data set; paths are relative to the file.
-"""
+"""Data sets that are evaluated together, from a TOML file with a table of each."""
 
 from pathlib import Path
 from typing import Any

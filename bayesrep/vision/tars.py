@@ -1,13 +1,8 @@
-"""Files of a tar archive, from its headers alone, read by `tarfile`.
-
-What is cut off, damaged or joined to another archive is refused, where `tarfile` stops in silence.
-Folders are passed over; sparse files are refused, since their bytes are not stored as one piece.
-"""
+"""Files of a tar archive from its headers, by `tarfile`; damage it takes in silence is refused."""
 
 import os
 import tarfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from tarfile import TarError
 from typing import BinaryIO, Self
@@ -24,16 +19,6 @@ _RECORD_KINDS = (
 )
 
 
-@dataclass(frozen=True)
-class Member:
-    """A file in an archive, or a link or device: its name, offset and size."""
-
-    name: str
-    offset: int
-    size: int
-    is_link: bool = False
-
-
 class _TarHeader(tarfile.TarInfo):
     """A header whose size leads neither back nor, of a record, to more than names can have."""
 
@@ -45,7 +30,7 @@ class _TarHeader(tarfile.TarInfo):
         return header
 
 
-def members(archive: Path) -> Iterator[Member]:
+def members(archive: Path) -> Iterator[tarfile.TarInfo]:
     """Yield the files in an archive, in order, unless it is damaged or goes on behind its end."""
     try:
         with open(unpack_archive(str(archive)), "rb") as stream:
@@ -59,7 +44,7 @@ def members(archive: Path) -> Iterator[Member]:
         ) from error
 
 
-def _members(stream: BinaryIO, end: int, archive: Path) -> Iterator[Member]:
+def _members(stream: BinaryIO, end: int, archive: Path) -> Iterator[tarfile.TarInfo]:
     empty = 0
     with tarfile.TarFile(fileobj=stream, tarinfo=_TarHeader, encoding="utf-8") as tar:
         while (each := tar.next()) is not None:
@@ -72,7 +57,7 @@ def _members(stream: BinaryIO, end: int, archive: Path) -> Iterator[Member]:
                 raise ValueError(f"it ends within the file that begins at byte {each.offset_data}")
             _check_record(stream, each)
             if each.type not in _FOLDER_KINDS:
-                yield Member(each.name, each.offset_data, each.size, not each.isreg())
+                yield each
             # Else all headers stay in memory.
             tar.members.clear()  # pyright: ignore[reportAttributeAccessIssue]
         # Behind the mark of the end are zeros alone; tarfile also ends at a header that is damaged.

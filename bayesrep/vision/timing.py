@@ -1,8 +1,4 @@
-"""Times of a run by stage, and the ideal time without any waiting.
-
-Every thread counts its own seconds of work (`Spent`). `Stages` puts them on one clock: each
-stage's seconds over the number of its workers, so that they compare with the elapsed time.
-"""
+"""Times of a run by stage, and the ideal time without any waiting."""
 
 import math
 from dataclasses import asdict, dataclass, fields

@@ -22,10 +22,7 @@ _definitions: list[Any] = []  # torch forgets a library's operators when the lib
 def load_timm() -> ModuleType:
     """The module timm, imported with what it needs.
 
-    torchvision's compiled operators do not load beside a torch of another build (a CPU torch, in
-    most cases), and its import then stops at the first operator that it registers more for. Image
-    transforms use none of them, so on exactly that error the two operators are declared, without
-    an implementation, and the import is tried once more.
+    Beside a torch of another build, operators of torchvision that no transform uses are declared.
     """
     try:
         _load_torchvision()

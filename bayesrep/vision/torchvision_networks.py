@@ -1,9 +1,4 @@
-"""Classifiers that timm does not have, from torchvision: `torchvision/alexnet`.
-
-A name may have the tag of its weights, `torchvision/mobilenet_v2.IMAGENET1K_V1`; without, they are
-torchvision's newest. What images go through is what torchvision states for the weights: the shorter
-side resized, and the centre cut out.
-"""
+"""Classifiers that timm does not have, from torchvision: `torchvision/alexnet`, or with a tag."""
 
 import difflib
 import math

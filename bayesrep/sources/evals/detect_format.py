@@ -1,12 +1,8 @@
-"""Detection of a log's format by its ending and its beginning.
-
-Each reader takes a path (and the text or first line of the file, if it has been read), the user's
-choices, the model's name if the user gives one, and a callback for every MB that was read.
-"""
+"""Detection of a log's format by its ending and its beginning."""
 
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -38,9 +34,7 @@ LOG_FORMATS = (
 MUCH_MEGABYTES = 256
 """Smallest size with a progress bar."""
 _HEAD_CHARACTERS = 2**16  # characters with the first keys of a file
-_LIST_PATTERN = re.compile(
-    r'\s*{\s*"results"\s*:\s*\['
-)  # of other tools, whose results are records
+_LIST_PATTERN = re.compile(r'\s*{\s*"results"\s*:\s*\[')  # of records, of other tools
 _KEYS_PATTERN = re.compile(r'"(\w{1,40})"\s*:')
 
 
@@ -69,7 +63,10 @@ def read_logs(
     # lm-evaluation-harness keeps the facts of a run beside its samples.
     results = [file.path for file in files if file.path.suffix == ".json" and _is_results(file)]
     groups = lm_eval.known_groups(results)
-    choices = replace(choices, groups=_groups(choices, groups))
+    if strange := [name for name in choices.groups if choices.tasks and name not in choices.tasks]:
+        raise OptionError("group-of-no-data-set", groups=listing(strange, "group"))
+    known = {name: groups[name] for name in choices.tasks if name in groups}
+    choices = replace(choices, groups=known | dict(choices.groups))
     megabytes = sum(file.path.stat().st_size for file in files) >> 20
     with progress_bar(megabytes, "MB", show=progress and megabytes >= MUCH_MEGABYTES) as bar:
         logs, failures = list[Log](), list[inspect_logs.FailedRunError]()
@@ -123,11 +120,9 @@ def _without_logs(paths: Sequence[str | Path]) -> StudyError:
 
 
 def _mark_copies(logs: Sequence[Log]) -> list[Log]:
-    """Refuse copies among the logs, and note possible ones.
+    """Refuse copies among logs of the same models and data sets, by bytes or samples' identifiers.
 
-    Two logs of the same models on the same data sets are copies if their bytes are equal, or if a
-    scorer judged samples of one identifier (or of one run) in both. Equal scores prove nothing,
-    since a model may answer the same twice; they are noted if one log has no identifiers.
+    Equal scores are noted only, where one log has no identifiers.
     """
     logs_of_runs: dict[frozenset[Any], list[Log]] = {}
     for log in logs:
@@ -137,20 +132,16 @@ def _mark_copies(logs: Sequence[Log]) -> list[Log]:
     notes: dict[str, str] = {}
     for same in logs_of_runs.values():
         refuse_copies(log.where for log in same)
-        _refuse_same_samples(same)
+        for other, log in combinations(same, 2):
+            if not log.marks.isdisjoint(other.marks):
+                both = log.records["scorer"].is_in(other.records["scorer"].unique().to_list())
+                if both.any():
+                    raise StudyError("same-samples-twice", path=log.where, other=other.where)
         notes |= _note_same_scores(same)
     return [
         replace(log, notes=[*log.notes, notes[log.where]]) if log.where in notes else log
         for log in logs
     ]
-
-
-def _refuse_same_samples(logs: Sequence[Log]) -> None:
-    for other, log in combinations(logs, 2):
-        if not log.marks.isdisjoint(other.marks):
-            both = log.records["scorer"].is_in(other.records["scorer"].unique().to_list())
-            if both.any():
-                raise StudyError("same-samples-twice", path=log.where, other=other.where)
 
 
 def _note_same_scores(logs: Sequence[Log]) -> dict[str, str]:
@@ -164,17 +155,6 @@ def _note_same_scores(logs: Sequence[Log]) -> dict[str, str]:
             copy = "if one is a copy of the other, give it once"
             notes[log.where] = f"{plain_text(log.where)}: {finding}; {copy}"
     return notes
-
-
-def _groups(
-    choices: LogChoices, members_of: Mapping[str, tuple[str, ...]]
-) -> dict[str, tuple[str, ...]]:
-    """List the data sets that are groups, by the user or by results files."""
-    if strange := [name for name in choices.groups if choices.tasks and name not in choices.tasks]:
-        raise OptionError("group-of-no-data-set", groups=listing(strange, "group"))
-    return {name: members_of[name] for name in choices.tasks if name in members_of} | dict(
-        choices.groups
-    )
 
 
 def _in_groups(logs: Sequence[Log], choices: LogChoices) -> list[Log]:

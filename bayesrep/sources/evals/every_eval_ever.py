@@ -1,8 +1,4 @@
-"""Every Eval Ever: instance-level JSON Lines, schema 0.3 (a line an item, a model and a result).
-
-A line has a verdict (`is_correct`) and a score. If a file holds several results of an item
-(`evaluation_result_id`), the metric is the part of them after the data set's name.
-"""
+"""Every Eval Ever: instance-level JSON Lines, schema 0.3 (a line an item, a model and a result)."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -53,7 +53,13 @@ def gather_evidence(
     verdicts, judged, more_notes = find_verdicts(logs, records, choices, threshold, repeats=repeats)
     notes += more_notes
     if judged is not None:
-        judged = _of_one_model(judged, solvers)
+        judging = judged["model"].unique(maintain_order=True).to_list()
+        chosen = [name for name in judging if name in solvers] if solvers else judging
+        if len(chosen) != 1:
+            raise OptionError("judged-model-unclear", models=listing(judging, "model"))
+        # Judges' verdicts on its first attempt at each item.
+        judged = judged.filter(pl.col("model") == chosen[0]).sort("attempt", maintain_order=True)
+        judged = judged.unique(["task", "scorer", "item"], keep="first", maintain_order=True)
         notes += match_items.describe_unscored_firsts(records, judged, repeats=repeats)
     models, more_notes = _models(records, verdicts, tasks, solvers)
     evidence = Evidence(records, verdicts, judged, models)
@@ -108,7 +114,13 @@ def find_verdicts(
         if scorer is not None:
             if not len(part):
                 raise OptionError("all-scorers-are-judges")
-            part = _scorer(part, scorer)
+            try:  # of the one that decides if items are solved
+                part = match_items.select_scores(part, "scorer", scorer)
+            except OptionError as error:
+                if scorer:
+                    raise
+                judges = ", and which are judges whose verdicts are to be counted (--judges)"
+                raise OptionError(error.violation.append_text(judges)) from None
         elif not len(part):
             break
         for field, names in (("metric", choices.metric), ("filter", choices.filter)):
@@ -126,27 +138,6 @@ def find_verdicts(
         parts.append(numbered)
         all_notes += notes
     return parts[0], parts[1] if len(parts) > 1 else None, all_notes
-
-
-def _scorer(scored: pl.DataFrame, requested: Sequence[str]) -> pl.DataFrame:
-    """Select the scores of the one scorer that decides if items are solved."""
-    try:
-        return match_items.select_scores(scored, "scorer", requested)
-    except OptionError as error:
-        if requested:
-            raise
-        judges = ", and which are judges whose verdicts are to be counted (--judges)"
-        raise OptionError(error.violation.append_text(judges)) from None
-
-
-def _of_one_model(judged: pl.DataFrame, solvers: Sequence[str]) -> pl.DataFrame:
-    """Select judges' verdicts on one model's answers, its first attempt at each item."""
-    models = judged["model"].unique(maintain_order=True).to_list()
-    chosen = [name for name in models if name in solvers] if solvers else models
-    if len(chosen) != 1:
-        raise OptionError("judged-model-unclear", models=listing(models, "model"))
-    mine = judged.filter(pl.col("model") == chosen[0]).sort("attempt", maintain_order=True)
-    return mine.unique(["task", "scorer", "item"], keep="first", maintain_order=True)
 
 
 def _models(

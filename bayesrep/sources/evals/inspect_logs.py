@@ -1,11 +1,6 @@
 """Logs of Inspect: `.eval`, a zip of which the header and the summaries are read, and `.json`.
 
-A sample has an id, an epoch (an attempt) and the scores of one or several scorers: letters (C
-right, I wrong, P partly, N no answer), true and false, numbers, or an object of several metrics.
-A score that is NaN was not given by the scorer. The log of a failed run is refused, unless it was
-retried (`detect_format.py`). Nothing of an archive is extracted, and none of its samples is read;
-names that would lead out of a folder are refused nevertheless. Archives are packed with deflate or,
-by today's Inspect, with Zstandard.
+Letters are C right, I wrong, P partly, N no answer. Nothing of an archive is extracted.
 """
 
 import io
@@ -50,6 +45,7 @@ _BROKEN_ERRORS = (
     *(zipfile.BadZipFile, zlib.error, ZstdError, EOFError, NotImplementedError, RuntimeError),
     *(ValueError, KeyError, IndexError),
 )
+_SAMPLE_FIELDS = ("id", "uuid", "epoch", "input", "scores", "score")
 _INPUT_CHARACTERS = 200  # characters of an input that are compared: summaries shorten it
 
 
@@ -118,20 +114,14 @@ def read_json(path: Path, text: str, choices: LogChoices, model: str | None) -> 
     samples: list[Any] = []
     for key, value in json_stream.parts(text, where, ("samples",)):
         if key == "samples":
+            if isinstance(value, dict):  # what is not needed would take memory
+                value = {name: value[name] for name in _SAMPLE_FIELDS if name in value}
             if value is not None:
-                samples.append(_thin(value))
+                samples.append(value)
         elif key in ("status", "eval", "error", "invalidated"):
             header[key] = value
     _check_status(header, where, model)
     return _log(header, samples, where, choices, model)
-
-
-def _thin(sample: Any) -> Any:
-    """Keep the needed fields of a sample, to free the memory of others."""
-    if not isinstance(sample, dict):
-        return sample
-    fields = ("id", "uuid", "epoch", "input", "scores", "score")
-    return {key: sample[key] for key in fields if key in sample}
 
 
 def _check_entries(archive: zipfile.ZipFile, where: str) -> None:
@@ -237,7 +227,13 @@ def _log(
     task = records["task"][0]
     version = facts.get("task_version")
     # A run over a part of the items says so.
-    n_items, run = _size(facts), records["item"].n_unique()
+    dataset, run = facts.get("dataset"), records["item"].n_unique()
+    n_items = dataset.get("samples") if isinstance(dataset, dict) else None
+    n_items = n_items if isinstance(n_items, int) and not isinstance(n_items, bool) else 0
+    # Samples without identifiers are those of their run.
+    parts = [facts.get(key) for key in ("run_id", "task_id", "created")]
+    name = json.dumps(parts) if all(parts) else None
+    name = facts["eval_id"] if isinstance(facts.get("eval_id"), str) else name
     notes = [f"{Path(where).name}: {run:,} of the {n_items:,} items of {task} were run"]
     return Log(
         where,
@@ -246,22 +242,8 @@ def _log(
         records,
         {} if version is None else {task: f"version {version}"},
         notes * (run < n_items),
-        marks=frozenset(marks or _run(facts)),
+        marks=frozenset(marks or ({name} if name else ())),
     )
-
-
-def _run(facts: Mapping[str, Any]) -> set[str]:
-    """Identify a run, for logs whose samples have no identifiers."""
-    if isinstance(name := facts.get("eval_id"), str):
-        return {name}
-    parts = [facts.get(key) for key in ("run_id", "task_id", "created")]
-    return {json.dumps(parts)} if all(parts) else set()
-
-
-def _size(facts: Mapping[str, Any]) -> int:
-    dataset = facts.get("dataset")
-    n_items = dataset.get("samples") if isinstance(dataset, dict) else None
-    return n_items if isinstance(n_items, int) and not isinstance(n_items, bool) else 0
 
 
 def _rows(sample: Any, where: str) -> Iterator[tuple[Any, ...]]:

@@ -1,10 +1,6 @@
-"""lm-evaluation-harness: `samples_TASK_TIME.jsonl`, written with --log_samples.
+"""lm-evaluation-harness: samples_TASK_TIME.jsonl of --log_samples, a line an item and filter.
 
-A line an item (and a filter), with `doc_id`, `doc_hash`, `filter`, `metrics` and a key for each
-metric. `results_TIME.json` next to it has the model, the version of the task, the groups of tasks,
-and whether more is better; without it, the folder has the model's name, with `__` for `/`.
-Leaderboards of 2024 name the same lines `.json`. Releases up to 0.4.2 wrote `ARGUMENTS_TASK.jsonl`,
-where the model's arguments have `__` for `/` and `=`, next to `results.json`.
+results_TIME.json beside it has the model; until 0.4.2 they were ARGUMENTS_TASK and results.json.
 """
 
 import re
@@ -27,14 +23,7 @@ _ID_FIELDS, _HASH_FIELDS = ("doc_id",), ("doc_hash", "prompt_hash")
 _NO_METRIC = "bypass"
 """Metric of --predict_only in place of all others: 999 for each item, which is no score."""
 _OTHER_KEYS = {
-    "doc_id",
-    "doc",
-    "target",
-    "arguments",
-    "resps",
-    "filtered_resps",
-    "filter",
-    "metrics",
+    *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics")
 }
 
 
@@ -87,14 +76,18 @@ def read(
     records = make_records(
         table, where, task=task, model=model or _model(facts, path, where), metric=metric
     )
-    version = _nested_facts(facts, "versions").get(task)
+    version, samples = (_nested_facts(facts, *k) for k in (("versions",), ("n-samples", task)))
+    whole, run = samples.get("original"), samples.get("effective")
+    notes = []
+    if isinstance(whole, int) and isinstance(run, int) and run < whole:
+        notes = [f"{path.name}: {run:,} of the {whole:,} items of {task} were run"]
     return Log(
         where,
         LM_EVAL_NAME,
         key,
         records,
-        {} if version is None else {task: f"version {version}"},
-        _note_limit(facts, task, where),
+        {task: f"version {version[task]}"} if version.get(task) is not None else {},
+        notes,
         metrics=tuple(metrics),
         marks=frozenset({f"{time} {digest_scores(records)}"} if time else ()),
     )
@@ -213,11 +206,3 @@ def _model(facts: Mapping[str, Any], path: Path, where: str) -> str:
     if "__" in folder:
         return folder.replace("__", "/")
     raise StudyError("lm-eval-model-unnamed", where=where, path=path)
-
-
-def _note_limit(facts: Mapping[str, Any], task: str, where: str) -> list[str]:
-    samples = _nested_facts(facts, "n-samples", task)
-    whole, run = samples.get("original"), samples.get("effective")
-    if isinstance(whole, int) and isinstance(run, int) and run < whole:
-        return [f"{Path(where).name}: {run:,} of the {whole:,} items of {task} were run"]
-    return []

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import polars as pl
 
@@ -25,11 +24,7 @@ def join_records(logs: Sequence[Log]) -> pl.DataFrame:
 
 
 def check_one_data_set(logs: Sequence[Log], records: pl.DataFrame, task: str, key: Key) -> None:
-    """Refuse two data sets under one name, by the records of all logs.
-
-    These are logs of different versions, that tell items apart in different ways, or with different
-    contents under one key, unless the user says that equal keys are the same item ("id").
-    """
+    """Refuse two data sets under one name: other versions, keys, or contents of one key."""
     used = [logs[number] for number in records["log"].unique().sort()]
     first, versions = used[0], dict[tuple[str, str], tuple[str, str]]()
     for log in used:
@@ -94,11 +89,7 @@ def select_scores(records: pl.DataFrame, field: str, requested: Sequence[str]) -
 def attempts_numbered(
     logs: Sequence[Log], records: pl.DataFrame, *, repeats: bool
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Number attempts: each once, or with `repeats` every repeated record as a further one.
-
-    The records are of one metric and filter, with `solved`. Without `repeats` a model that comes
-    twice, or an item of several scores, is refused.
-    """
+    """Number the attempts of records with `solved`: each once, or with `repeats` each in turn."""
     if repeats:
         of_item = ["task", "model", "scorer", "item"]
         number = pl.int_range(pl.len(), dtype=pl.Int64).over(of_item) + 1
@@ -110,18 +101,18 @@ def attempts_numbered(
     in_files = repeated.select(pl.col("log").n_unique().over("task", "model") > 1).to_series()
     # Two files of one model on one data set may be two runs: only the user knows.
     if in_files.any():
-        case = _describe_first(repeated.filter(in_files), logs)
-        files = ", ".join(case.files[:3])
-        raise StudyError("model-repeated-on-data-set", files=files, **case.facts)
+        _, used, facts = _describe_first(repeated.filter(in_files), logs)
+        files = ", ".join(log.where for log in used[:3])
+        raise StudyError("model-repeated-on-data-set", files=files, **facts)
     # The same attempt with two scores has no answer.
     differ = repeated.filter(pl.col("score").n_unique().over(_ATTEMPT_KEY) > 1)
     if len(differ):
-        case = _describe_first(differ, logs)
-        of_filters = case.log.tool == lm_eval.LM_EVAL_NAME and set(case.records["filter"]) == {""}
+        mine, (log, *_), facts = _describe_first(differ, logs)
+        of_filters = log.tool == lm_eval.LM_EVAL_NAME and set(mine["filter"]) == {""}
         raise StudyError(
             "filters-not-named" if of_filters else "item-scored-several-times",
-            file=case.files[0],
-            **case.facts,
+            file=log.where,
+            **facts,
         )
     once = records.unique(_ATTEMPT_KEY, keep="first", maintain_order=True)
     fewer = len(records) - len(once)
@@ -129,21 +120,15 @@ def attempts_numbered(
     return once, [f"{first}: {fewer:,} records came again with the same score"]
 
 
-class _Repeated(NamedTuple):
-    records: pl.DataFrame
-    files: list[str]
-    log: Log
-    facts: Mapping[str, str]
-
-
-def _describe_first(repeated: pl.DataFrame, logs: Sequence[Log]) -> _Repeated:
-    """Describe the first model and data set among repeated records."""
+def _describe_first(
+    repeated: pl.DataFrame, logs: Sequence[Log]
+) -> tuple[pl.DataFrame, list[Log], Mapping[str, str]]:
+    """Of the first model and data set among repeated records: these, their logs, and facts."""
     task, model = repeated["task"][0], repeated["model"][0]
     mine = repeated.filter((pl.col("task") == task) & (pl.col("model") == model))
-    numbers = mine["log"].unique().sort()
     items = listing(mine["item"].unique(maintain_order=True), "item")
     facts = {"items": items, "dataset": task, "model": model}
-    return _Repeated(mine, [logs[n].where for n in numbers], logs[numbers[0]], facts)
+    return mine, [logs[number] for number in mine["log"].unique().sort()], facts
 
 
 def describe_unscored_firsts(
@@ -176,11 +161,7 @@ def describe_unscored_firsts(
 def common_items(
     answers: pl.DataFrame, items: pl.Series, models: Sequence[str], task: str, *, common: bool
 ) -> tuple[list[str], list[str]]:
-    """List the items that every model has, in order, with notes on the others.
-
-    Of the items that a log of the data set names (`items`) a model may lack few, or many where the
-    user accepts it (`common`); `answers` has a row for each item and model.
-    """
+    """List the items that every model has, in order, with notes on the others; few may lack."""
     items = items.unique(maintain_order=True)
     shared, notes = items, list[str]()
     for model in models:

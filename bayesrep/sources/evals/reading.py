@@ -1,20 +1,9 @@
 """Read logs of evaluations into a study, or into answers that await their counts.
 
-A study needs two things for every item of both data sets: the models that solve it, and its counts.
-The first is in the logs. The second comes from one of
-
-    judges     scorers of the logs whose verdicts on one model's answers are counted
-    solvers    models whose attempts are counted (k of n solve the item); the others are evaluated
-    counts     a table of dataset, item, selected, shown
-
-and without any of them the answers alone are returned, which `bayesrep papers compare` takes.
-
-Of several attempts of an evaluated model its first counts as its answer: it is one draw, as the
-answer of a model that was asked once is. All of them are in `attempts`.
+Counts are verdicts of judges, attempts of solvers, or a table; a model's first attempt counts.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import get_args
@@ -142,13 +131,22 @@ def read_evaluations(
         logs, records, tasks, choices, solving, threshold, repeats=repeats
     )
     # Items that all models have, with counts from a table, judges or models.
-    scored: list[_Scored] = []
-    for task in tasks:
-        items, more_notes = _scored_items(
+    models = tuple(evidence.models)
+    datasets: dict[str, AnnotatedSet] = {}
+    answers: list[Predictions] = []
+    for role, task in zip(REQUIRED_ROLES, tasks, strict=True):
+        items, correct, counted, more_notes = _scored_items(
             evidence, task, counts, choices.judges, solving, common=common
         )
-        scored.append(items)
         notes += more_notes
+        if counted is not None:
+            k, n, raters = counted.selected, counted.shown, counted.answers
+            datasets[role] = AnnotatedSet(task, items, k, n, correct, answers=raters)
+            continue
+        # Without counts, which of "right" and "wrong" each model's answer is.
+        given = np.where(correct.T, 0, 1).astype(np.int8)[:, :, None]
+        right = np.zeros(len(items), dtype=np.int8)
+        answers.append(Predictions(task, items, ("right", "wrong"), right, models, given))
     # Provenance: files and tools.
     facts: dict[str, JSON] = {
         "source": "evals",
@@ -158,48 +156,21 @@ def read_evaluations(
         "threshold": threshold,
         "notes": notes,
     }
-    attempts, models = _attempts(evidence.verdicts, tasks), tuple(evidence.models)
+    attempts = _attempts(evidence.verdicts, tasks)
     # Without counts there is no study, but answers that `papers compare` takes.
-    named = dict(zip(REQUIRED_ROLES, scored, strict=True))
-    datasets = {role: each.counted_set() for role, each in named.items() if each.counted}
     if not datasets:
-        answers = [each.answers(models) for each in scored]
         return StudyContents(
             answers=answers, attempts=attempts, provenance=facts, notes=tuple(notes)
         )
-    facts["counts"] = _counts_from(counts, choices.judges, solving)
-    if counts is None and not choices.judges:
-        facts[PROVENANCE_ENTRY] = "solvers"
+    if counts is not None:
+        facts["counts"] = {"table": Path(counts).name}
+    elif choices.judges:
+        of_models: dict[str, JSON] = {"of": list(solving)} if solving else {}
+        facts["counts"] = {"judges": list(choices.judges), **of_models}
+    else:
+        facts |= {"counts": {"solvers": list(solving)}, PROVENANCE_ENTRY: "solvers"}
     study = Study(datasets, models, name or "study", facts)
     return StudyContents.from_study(study, attempts=attempts, notes=tuple(notes))
-
-
-@dataclass(frozen=True, eq=False)
-class _Scored:
-    """Items [N] of a data set that all models have, with correctness [N, C] and counts."""
-
-    task: str
-    items: NDArray[np.str_]
-    correct: Bools
-    counted: CountedItems | None
-
-    def counted_set(self) -> AnnotatedSet:
-        """The items with their counts."""
-        assert self.counted is not None
-        counts = self.counted.selected, self.counted.shown
-        answers = self.counted.answers
-        return AnnotatedSet(self.task, self.items, *counts, self.correct, answers=answers)
-
-    def answers(self, models: Sequence[str]) -> Predictions:
-        """Return each model's answer to each item, "right" or "wrong"."""
-        return Predictions(
-            self.task,
-            self.items,
-            ("right", "wrong"),
-            np.zeros(len(self.items), dtype=np.int8),
-            tuple(models),
-            np.where(self.correct.T, 0, 1).astype(np.int8)[:, :, None],
-        )
 
 
 def _scored_items(
@@ -210,8 +181,8 @@ def _scored_items(
     solvers: Sequence[str],
     *,
     common: bool,
-) -> tuple[_Scored, list[str]]:
-    """Score a data set's items, with counts from a table, judges or models; with notes."""
+) -> tuple[NDArray[np.str_], Bools, CountedItems | None, list[str]]:
+    """A data set's items [N] that all models have, correctness [N, C], counts if any, notes."""
     of_task = pl.col("task") == task
     first = evidence.first_verdicts.filter(of_task)
     scored_items, notes = _keep_scored_items(evidence.records.filter(of_task), first["item"], task)
@@ -237,8 +208,12 @@ def _scored_items(
         if not counted.items:
             raise StudyError("no-item-counted-and-scored", dataset=task)
         items = counted.items
-    correct = _correct(first, items, evidence.models)
-    return _Scored(task, np.array(items, dtype=np.str_), correct, counted), notes
+    rows = pl.DataFrame({"item": items}).with_row_index("row")
+    columns = pl.DataFrame({"model": evidence.models}).with_row_index("column")
+    placed = first.join(rows, on="item").join(columns, on="model")
+    correct = np.zeros((len(items), len(evidence.models)), dtype=np.bool_)
+    correct[placed["row"].to_numpy(), placed["column"].to_numpy()] = placed["solved"].to_numpy()
+    return np.array(items, dtype=np.str_), correct, counted, notes
 
 
 def explain_refusals(
@@ -306,26 +281,6 @@ def _tasks(
         if task not in set(sizes["task"]):
             raise OptionError("no-log-of-data-set", dataset=task, datasets=datasets_text)
     return reference, replication
-
-
-def _correct(first: pl.DataFrame, items: Sequence[str], models: Sequence[str]) -> Bools:
-    """Build the matrix of solved items, [N, C], without missing entries."""
-    rows = pl.DataFrame({"item": items}).with_row_index("row")
-    columns = pl.DataFrame({"model": models}).with_row_index("column")
-    placed = first.join(rows, on="item").join(columns, on="model")
-    correct = np.zeros((len(items), len(models)), dtype=np.bool_)
-    correct[placed["row"].to_numpy(), placed["column"].to_numpy()] = placed["solved"].to_numpy()
-    return correct
-
-
-def _counts_from(
-    counts: str | Path | None, judges: Sequence[str], solvers: Sequence[str]
-) -> dict[str, JSON]:
-    if counts is not None:
-        return {"table": Path(counts).name}
-    if judges:
-        return {"judges": list(judges), **({"of": list(solvers)} if solvers else {})}
-    return {"solvers": list(solvers)}
 
 
 def _attempts(verdicts: pl.DataFrame, tasks: Sequence[str]) -> list[Attempts]:

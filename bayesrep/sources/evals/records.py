@@ -105,11 +105,7 @@ class Log:
 
 
 def make_records(table: pl.DataFrame, where: str, **same: str | int | None) -> pl.DataFrame:
-    """Complete a table with every column of `RECORD_SCHEMA`; `same` are constant columns.
-
-    Names are normalized; those that could steer a terminal are written with escapes, and long keys
-    of items are shortened.
-    """
+    """Complete a table with every column of `RECORD_SCHEMA`, of which `same` are constant."""
     constants = {
         name: each if isinstance(each, int) else as_word(each, where)
         for name, each in same.items()
@@ -126,7 +122,10 @@ def make_records(table: pl.DataFrame, where: str, **same: str | int | None) -> p
     )
     score = pl.when(is_missing(table["score"])).then(pl.lit(UNSCORED_SCORE)).otherwise("score")
     table = table.with_columns(
-        *(_map_distinct(table[name].fill_null(""), _clean_name) for name in _TEXT_COLUMNS),
+        *(
+            _map_distinct(table[name].fill_null(""), lambda text: plain_text(normalize_name(text)))
+            for name in _TEXT_COLUMNS
+        ),
         normalize_names(table["item"]),
         pl.when(pl.col("score").ne_missing(UNANSWERED_SCORE)).then(score).alias("score"),
     )
@@ -153,27 +152,22 @@ def unread_log(where: str, tool: str, task: str) -> Log:
 
 def item_keys(items: pl.Series) -> pl.Series:
     """Keys of items that a terminal and a table can show: no controls, no long texts."""
+
+    def shorten(text: str) -> str:
+        """A key that is short, and as unique."""
+        if len(text) <= _MAX_KEY_CHARACTERS:
+            return plain_text(text)
+        return f"{plain_text(text[:60])}... {short_digest(text.encode()).hex()}"
+
     odd = items.str.contains(r"\p{C}") | (items.str.len_chars() > _MAX_KEY_CHARACTERS)
     if not odd.any():
         return items
-    return items.scatter(odd.arg_true(), _map_distinct(items.filter(odd), _shorten_key))
+    return items.scatter(odd.arg_true(), _map_distinct(items.filter(odd), shorten))
 
 
 def _map_distinct(column: pl.Series, function: Callable[[str], str]) -> pl.Series:
     names = column.unique().to_list()
     return column.replace(dict(zip(names, map(function, names), strict=True)))
-
-
-def _clean_name(text: str) -> str:
-    """A name as every reader has it, as a terminal may show it."""
-    return plain_text(normalize_name(text))
-
-
-def _shorten_key(text: str) -> str:
-    """A key that is short, and as unique."""
-    if len(text) <= _MAX_KEY_CHARACTERS:
-        return plain_text(text)
-    return f"{plain_text(text[:60])}... {short_digest(text.encode()).hex()}"
 
 
 def group_log(log: Log, owner: Mapping[str, str]) -> Log:
@@ -187,10 +181,7 @@ def group_log(log: Log, owner: Mapping[str, str]) -> Log:
 def choose_name(
     present: Sequence[str], requested: Sequence[str], noun: str, where: str, holds: str = "holds"
 ) -> str:
-    """Choose the one requested name of several, or the only one.
-
-    Otherwise the message lists what `where` holds, under the option's noun.
-    """
+    """Choose the one requested name of several, or the only one; a message lists what is there."""
     chosen = [name for name in present if name in requested]
     if len(chosen) == 1:
         return chosen[0]

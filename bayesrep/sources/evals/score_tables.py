@@ -1,12 +1,6 @@
 """Tables of item, model and score: Parquet, CSV and its kin, JSON Lines or JSON.
 
-Columns are recognised by these names: item, question_id, question, sample_id,
-instance_id, image, id; model, model_id, classifier; score, solved, correct, is_correct; and
-optionally dataset, benchmark, task, category; attempt, epoch, trial; judge, scorer; metric. If a
-table has two of them, the user names the column of the item, the model, the score or the data set.
-These may be any column, and in JSON (and Parquet) a path: `data.correct` is the member "correct" of
-the member "data", and `results.*.score` that of each element of "results". A table without a data
-set's name has its file's.
+A user may name columns, or paths as `data.correct` and `results.*.score` (of each element).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -53,23 +47,14 @@ def are_scores(names: Sequence[str], model: str | None) -> bool:
 def read(
     path: Path, model: str | None, chosen: Mapping[str, str], advance: Callable[[int], None]
 ) -> Log:
-    """Read the records of one table, whose columns `chosen` may name.
-
-    Raises
-    ------
-    OptionError
-        Where several columns may be meant.
-    StudyError
-        Where one is missing.
-    """
+    """Read the records of one table, whose columns `chosen` may name."""
     where, kind = str(path), path.suffix.lower()
     lines, notes = are_lines(path), list[str]()
     # Lines of JSON are streamed, one JSON document is read whole, and tables have columns.
     if lines or kind == ".json":
         pairs = [] if lines else json_stream.all_parts(json_stream.read_text(path), where)
-        key, first = (
-            pairs[0] if pairs else (None, json_stream.first_object(path) if lines else None)
-        )
+        key, first = pairs[0] if pairs else (None, None)
+        first = json_stream.first_object(path) if lines else first
         names = list(first) if key is None and isinstance(first, dict) else []
         chosen = _split_scores(chosen, names)
         column_of = _columns(names, chosen, model, where)
@@ -93,9 +78,13 @@ def read(
         column_of = _columns(names, chosen, model, where)
         require(table, list(column_of.values()), where)
         table = table.select(
-            whole_numbers(table[name], where).alias(field)
-            if field == "attempt"
-            else _words(table[name], field)
+            (
+                whole_numbers(table[name], where)
+                if field == "attempt"
+                else table[name].cast(pl.String)
+                if field.split(" ")[0] == "score"
+                else normalize_names(table[name])
+            ).alias(field)
             for field, name in column_of.items()
         )
     # Of several scores the lowest counts, and a rating that failed is none.
@@ -117,12 +106,6 @@ def read(
     return Log(
         where, TABLE_NAME, column_of["item"], make_records(table, where, task=name), notes=notes
     )
-
-
-def _words(column: pl.Series, field: str) -> pl.Series:
-    """A column as text; of names, floats that are whole numbers have no decimals."""
-    named = column.cast(pl.String) if field.split(" ")[0] == "score" else normalize_names(column)
-    return named.alias(field)
 
 
 def are_lines(path: Path) -> bool:
@@ -198,7 +181,11 @@ def _of_json(
         field_keys = {field: [_EACH_TASK, *keys] for field, keys in field_keys.items()}
     else:
         contents = dict(pairs)
-    begins = {field: _length(keys) for field, keys in field_keys.items()}
+    # How many keys lead to the elements of the last list.
+    begins = {
+        field: max((place for place, key in enumerate(keys, 1) if key == _EACH_TASK), default=0)
+        for field, keys in field_keys.items()
+    }
     longest = max(field_keys, key=lambda field: begins[field])
     way = list(field_keys[longest][: begins[longest]])
     for field, keys in field_keys.items():
@@ -215,11 +202,6 @@ def _of_json(
         for trail in _trails(contents, way, ())
     ]
     return pl.DataFrame(rows, schema=dict.fromkeys(field_keys, pl.String()), orient="row")
-
-
-def _length(keys: Sequence[str]) -> int:
-    """Count the keys up to the elements of the last list."""
-    return max((index + 1 for index, key in enumerate(keys) if key == _EACH_TASK), default=0)
 
 
 def _trails(value: Any, way: Sequence[str], before: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:

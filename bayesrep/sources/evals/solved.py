@@ -47,10 +47,7 @@ def lowest_scores(scores: Sequence[pl.Series]) -> pl.Series:
 
 
 def split_panels(records: pl.DataFrame) -> pl.DataFrame:
-    """Split scores that are lists, from a panel, into those of its judges.
-
-    The judges of a panel are named by their places: `panel[1]`, `panel[2]`, ...
-    """
+    """Split scores that are lists, of a panel, into those of its judges panel[1], panel[2], ..."""
     listed = records["score"].str.starts_with("[") & records["score"].str.ends_with("]")
     panels = records.filter(listed)
     if not len(panels):
@@ -76,11 +73,7 @@ def lacking_judges(judged: pl.DataFrame, judges: Sequence[str]) -> list[str]:
 
 
 def no_score_codes(values: pl.Series) -> list[float]:
-    """Detect codes for "no score" (-1, 999) among scores.
-
-    Whole negative numbers, at most two, among scores that are else not negative (unless the scale
-    has as much on both sides of 0); and a greatest score that is many times the next.
-    """
+    """Detect codes for "no score" (-1, 999): whole and negative, or many times the next."""
     distinct = values.drop_nulls().unique().sort().to_numpy()
     if not len(distinct):
         return []
@@ -95,10 +88,7 @@ def no_score_codes(values: pl.Series) -> list[float]:
 
 
 def refuse_no_score_codes(records: pl.DataFrame, places: Sequence[str]) -> None:
-    """Refuse records, of one metric and scorer, with codes that a threshold would count.
-
-    `places` are the logs' names for messages.
-    """
+    """Refuse records, of one metric and scorer, with codes that a threshold would count."""
     values = score_values(records["score"])
     if not (codes := no_score_codes(values)):
         return
@@ -124,11 +114,7 @@ def _items(records: pl.DataFrame, rows: pl.Series) -> Listing:
 def add_solved(
     records: pl.DataFrame, threshold: float | None, where: str
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Add to every record whether the item is `solved`, with notes.
-
-    The records have `item`, `score` (text, not null) and `verdict`. Without a threshold, the least
-    score of a solved item, all scores have to be right or wrong, or the log says itself which are.
-    """
+    """Add to each record whether the item is `solved`: by a threshold, or where scores are 0, 1."""
     score = records["score"]
     value = score_values(score)
     strange = value.is_null()

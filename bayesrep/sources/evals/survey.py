@@ -58,10 +58,7 @@ def list_contents(
 
 
 def count_attempts(records: pl.DataFrame) -> pl.Series:
-    """Count the attempts behind each record, by its number or by its item's records.
-
-    If attempts are not numbered, an item that recurs with other scores has several.
-    """
+    """Count the attempts behind each record, by its number or its item's other scores."""
     of_item = ["task", "model", "metric", "filter", "scorer", "item"]
     several = pl.when(pl.col("score").n_unique().over(of_item) > 1).then(pl.len().over(of_item))
     return records.select(pl.max_horizontal("attempt", several)).to_series()

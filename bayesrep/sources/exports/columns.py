@@ -83,10 +83,7 @@ def find_marks(
 def drop_marked(
     table: pl.DataFrame, where: str | Place, used: Collection[str] = ()
 ) -> pl.DataFrame:
-    """Leave out rows that the tool itself rejected or planted, and say so, and the marks.
-
-    Columns that are `used`, since they are asked for, are no marks.
-    """
+    """Leave out, and tell, rows that the tool itself rejected or planted, by marks not `used`."""
     marks = find_marks(table, where, used)
     counted = table.with_columns(**marks).filter(
         ~pl.any_horizontal(pl.lit(value=False), *marks).fill_null(value=False)

@@ -1,9 +1,6 @@
 """Label Studio's exports: tasks with their annotations (JSON), or a row an annotation (JSON-MIN).
 
-An annotation holds a result for every control that was used. Types in `VALUE_KEYS` can answer;
-answers about several regions of an image count for the image only if all are equal. Annotations
-that were skipped, rejected by the last review or marked as ground truth are left out, and so are
-predictions.
+Skipped, rejected and ground-truth annotations are left out, and so are predictions.
 """
 
 import warnings
@@ -72,38 +69,31 @@ def count_annotations(tasks: Iterable[Mapping[str, Any]], where: str) -> list[An
         every += [(task, record) for record in task.get("annotations", [task])]
         predictions += len(task.get("predictions") or ())
     marks = {name: [str(record.get(name)) for _, record in every] for name in sorted(_MARK_FIELDS)}
-    marks["review"] = [_last_review(record.get("reviews")) for _, record in every]
+    # Of an annotation's reviews the last counts.
+    reviews = (record.get("reviews") or () for _, record in every)
+    last = [sorted(each, key=lambda review: str(review.get("created_at")))[-1:] for each in reviews]
+    rejected = [bool(each) and each[0].get("accepted") is False for each in last]
+    marks["review"] = ["rejected" if each else "" for each in rejected]
     rows = drop_marked(pl.DataFrame(marks).with_row_index(), where)["index"]
     annotations: list[Annotation] = []
     nameless = Counter[tuple[int, str]]()
     for task, record in map(every.__getitem__, rows):
         small = record is task
         # Annotations without a name count as answers of different people.
-        worker = _person_name(record.get("annotator" if small else "completed_by"))
-        if worker is None:
+        worker = record.get("annotator" if small else "completed_by")
+        if isinstance(worker, dict):
+            worker = worker.get("id", worker.get("email"))
+        if worker is None or str(worker).strip() == "":
             number = str(record.get("annotation_id" if small else "id"))
             nameless[id(task), number] += 1
             name = f"annotation {number} of task {task.get('id')}, {nameless[id(task), number]}"
             worker = f"nobody ({where}: {name})"
-        annotations.append(Annotation(task, record, worker))
+        annotations.append(Annotation(task, record, str(worker)))
     tell_anonymous(nameless.total(), where, "completed_by or annotator is empty")
     if predictions:
         text = f"{where}: {predictions:,} predictions of models are no answers, and left out"
         warnings.warn(TableWarning(text), stacklevel=2)
     return annotations
-
-
-def _last_review(reviews: Sequence[Mapping[str, Any]] | None) -> str:
-    """Return the verdict of an annotation's last review."""
-    by_time = sorted(reviews or (), key=lambda review: str(review.get("created_at")))
-    return "rejected" if by_time and by_time[-1].get("accepted") is False else ""
-
-
-def _person_name(person: Any) -> str | None:
-    """Return Label Studio's name of a person: a number, or an object's; None if missing."""
-    if isinstance(person, dict):
-        person = person.get("id", person.get("email"))
-    return None if person is None or str(person).strip() == "" else str(person)
 
 
 def read_label_studio(path: str | Path, columns: Columns) -> pl.DataFrame:

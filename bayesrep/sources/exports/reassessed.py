@@ -18,10 +18,7 @@ MAX_ARCHIVE_BYTES = 2**32
 
 
 def read_reassessed(path: str | Path, _: Columns) -> pl.DataFrame:
-    """Read Reassessed ImageNet's tensor [rater, question, answer]; questions are image and label.
-
-    The data are Apache-2.0, github.com/google-research/reassessed-imagenet.
-    """
+    """Read the tensor [rater, question, answer] of google-research/reassessed-imagenet."""
     try:
         with zipfile.ZipFile(path) as archive:
             sizes = {each.filename: each.file_size for each in archive.infolist()}

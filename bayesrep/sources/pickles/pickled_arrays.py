@@ -1,9 +1,6 @@
-"""Stand-ins for the constructors of a pickled NumPy array.
+"""Stand-ins for the constructors of a pickled NumPy array, which only record their arguments.
 
-A pickle names constructors and hands them arguments. Every constructor that
-`safe_pickle` admits is mapped to a class here or in `pickled_frames`, which only records what it is
-given. Arrays are built afterwards from the records, with every length and type checked. NumPy's own
-reconstructors are not called: a forged dtype state would let them read raw memory as objects.
+NumPy's own are not called: a forged dtype state would let them read raw memory as objects.
 """
 
 import math
@@ -22,11 +19,7 @@ class StandIn:
     """Something a pickle may name."""
 
     def __setstate__(self, state: Any) -> None:
-        """Refuse a state.
-
-        Having this method matters on every class here: without it the BUILD instruction would set
-        attributes of the file's choice, on the class itself if the file pushes that.
-        """
+        """Refuse a state: BUILD would else set attributes, on the class itself if it is pushed."""
         raise TypeError(f"a state for {type(self).__name__}")
 
 
@@ -106,8 +99,12 @@ class Dtype(RecordedCall):
         if any(part is not None for part in state[2:5]):
             raise ValueError("a structured data type")
         order = {"<": "<", ">": ">"}.get(_text(state[1]), "=")
-        unit = _time_unit(state[8][-1]) if code[0] in "mM" and len(state) > 8 else ""
-        return np.dtype(f"{order}{code}{unit}")
+        if code[0] in "mM" and len(state) > 8:
+            unit, count, *_ = state[8][-1]
+            if not _TIME_UNIT.fullmatch(_text(unit)):
+                raise ValueError("a time without a unit")
+            code += f"[{int(count)}{_text(unit)}]"
+        return np.dtype(f"{order}{code}")
 
 
 class Reconstruct(Values):
@@ -150,10 +147,7 @@ def as_array(recorded: Any) -> NDArray[Any]:
 
 
 def resolve_records(value: Any, replaced: dict[int, Any]) -> Any:
-    """Replace records anywhere inside lists, tuples and mappings by what they stand for.
-
-    `replaced` keeps earlier results: a small pickle may refer to one list many times over.
-    """
+    """Replace records inside lists, tuples and mappings by their values, kept in `replaced`."""
     if value is None or isinstance(value, str | int | float):
         return value
     if id(value) not in replaced:
@@ -205,13 +199,6 @@ def _as_bytes(data: Any) -> bytes:
     if not isinstance(data, bytes | bytearray):
         raise TypeError(f"a {type(data).__name__} where bytes belong")
     return bytes(data)  # no copy where they are bytes
-
-
-def _time_unit(metadata: Any) -> str:
-    unit, count = _text(metadata[0]), int(metadata[1])
-    if not _TIME_UNIT.fullmatch(unit):
-        raise ValueError("a time without a unit")
-    return f"[{count}{unit}]"
 
 
 def _text(value: Any) -> str:

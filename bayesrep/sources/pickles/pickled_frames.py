@@ -1,11 +1,8 @@
 """Stand-ins for the constructors of a pickled pandas frame, of pandas 0.2x to 3.
 
-See `pickled_arrays` for the principle. The layouts followed here are those that
-pandas itself still reads: blocks in a state dictionary marked "0.14.1" up to pandas 1.2, blocks as
-arguments since 1.3; extension arrays as attributes, or as (data type, values) since 1.3.
+Blocks are in a state marked "0.14.1" up to pandas 1.2, and arguments since 1.3.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -163,17 +160,26 @@ class BlockManager(RecordedCall):
     """All columns of a frame, in blocks."""
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Build all columns, by name in the order of the frame, and the row index last.
-
-        A row index that only counts is left out; one without a name is called "index".
-        """
-        axes, blocks = self._axes_and_blocks()
+        """All columns by name, and last a row index that does not only count."""
+        if self.args:
+            recorded, axes = self.args
+            blocks = [(block.args[0], block.args[1]) for block in recorded]
+        else:
+            layout = self.state[3]["0.14.1"]
+            axes = layout["axes"]
+            blocks = [(block["values"], block["mgr_locs"]) for block in layout["blocks"]]
         names = axes[0].labels() if isinstance(axes[0], RangeIndex) else as_array(axes[0])
-        column_of = {
-            place: column
-            for values, placement in blocks
-            for place, column in _place_columns(values, placement, len(names))
-        }
+        column_of: dict[int, NDArray[Any]] = {}
+        for values, placement in blocks:
+            array = as_array(values)
+            if array.ndim not in (1, 2):
+                raise ValueError("a block of columns that is not a table")
+            if isinstance(placement, slice):
+                places = range(len(names))[placement]
+            else:
+                places = [int(place) for place in as_array(placement)]
+            rows = [array] if array.ndim == 1 else list(array)
+            column_of |= zip(places, rows, strict=True)
         if len(column_of) != len(names):
             raise ValueError(f"{len(column_of)} columns for {len(names)} column names")
         if len({str(name) for name in names}) != len(names):
@@ -184,13 +190,6 @@ class BlockManager(RecordedCall):
         if len({len(column) for column in table.values()}) > 1:
             raise ValueError("columns of different lengths")
         return table
-
-    def _axes_and_blocks(self) -> tuple[Any, list[tuple[Any, Any]]]:
-        if self.args:
-            blocks, axes = self.args
-            return axes, [(block.args[0], block.args[1]) for block in blocks]
-        layout = self.state[3]["0.14.1"]
-        return layout["axes"], [(block["values"], block["mgr_locs"]) for block in layout["blocks"]]
 
 
 class Frame(RecordedCall):
@@ -213,19 +212,6 @@ def _make_plain_object(kind: Any, allowed: tuple[type[RecordedCall], ...], state
     if state is not None:
         instance.__setstate__(state)
     return instance
-
-
-def _place_columns(values: Any, placement: Any, columns: int) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Yield each column of a block with its place in the frame."""
-    array = as_array(values)
-    if array.ndim not in (1, 2):
-        raise ValueError("a block of columns that is not a table")
-    rows = [array] if array.ndim == 1 else list(array)
-    if isinstance(placement, slice):
-        places = range(columns)[placement]
-    else:
-        places = [int(place) for place in as_array(placement)]
-    yield from zip(places, rows, strict=True)
 
 
 def _take_with_missing(values: NDArray[Any], places: NDArray[Any], missing: Bools) -> NDArray[Any]:

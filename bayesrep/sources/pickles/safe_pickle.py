@@ -1,12 +1,6 @@
-"""Read pickled data without executing anything.
+"""Read pickled data without executing anything: a pickle may name only what is listed here.
 
-Published annotation data come as pickled pandas frames, as `torch.save` files of them, and as
-`.npy` files of Python objects. A pickle is a program: loading one with `pickle.load`,
-`torch.load` or `allow_pickle=True` runs whatever its author put in. Here a pickle may name only
-the constructors listed below, each mapped to a stand-in of ours that records its arguments. Neither
-pandas nor torch is needed, and no function named by a file is ever called. What a hostile file can
-still do is to make Python's unpickler reserve much memory: another process loads it first, within
-limits (see `bayesrep.files.sandbox`).
+Each name is a stand-in of ours; another process loads a file first, since it may fill memory.
 """
 
 import collections
@@ -15,7 +9,7 @@ import io
 import os
 import pickle
 import zipfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -29,103 +23,81 @@ from bayesrep.sources.pickles import pickled_frames as frames
 
 _TORCH_MAGIC = 0x1950A86A20F9469CFC6C  # first pickle of a torch.save file before torch 1.6
 
-_NUMPY_CORES = ("numpy.core", "numpy._core")
-_INDEX_MODULES = ("pandas.core.indexes", "pandas.indexes")
-_MASKED_TYPES = ("integer", "floating", "boolean")
-_NUMBER_TYPES = [f"{kind}{bits}Dtype" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)]
-
-
-def _allowed_names() -> Iterator[tuple[str, str, Any]]:
-    """Yield (module, name, stand-in) of everything that a pickle may name."""
-    for core in _NUMPY_CORES:
-        yield f"{core}.multiarray", "_reconstruct", arrays.Reconstruct
-        yield f"{core}.multiarray", "scalar", arrays.Scalar
-        yield f"{core}.numeric", "_frombuffer", arrays.FromBuffer
-    yield "numpy", "ndarray", arrays.StandIn  # an argument of _reconstruct, never called
-    yield "numpy", "dtype", arrays.Dtype
-    yield from (("_codecs", "encode", arrays.Encode), ("codecs", "encode", arrays.Encode))
-    yield "collections", "OrderedDict", collections.OrderedDict
-    yield "collections", "Counter", arrays.Tally
-    for builtins in ("builtins", "__builtin__"):
-        yield from ((builtins, name, arrays.ByteArray) for name in ("bytes", "bytearray"))
-        yield from ((builtins, kind.__name__, kind) for kind in (slice, set, frozenset))
-    for kind in (datetime.date, datetime.datetime, datetime.time, datetime.timedelta):
-        yield "datetime", kind.__name__, kind
-    yield "datetime", "timezone", datetime.timezone
-    yield from (("pytz", name, arrays.RecordedCall) for name in ("_UTC", "_p"))
-    yield from _allowed_frames()
-    yield from _allowed_columns()
-
-
-def _allowed_frames() -> Iterator[tuple[str, str, Any]]:
-    for module in ("pandas", "pandas.core.frame"):
-        yield module, "DataFrame", frames.Frame
-    for module in ("pandas.core.internals.managers", "pandas.core.internals"):
-        yield module, "BlockManager", frames.BlockManager
-    yield "pandas._libs.internals", "_unpickle_block", frames.BlockCall
-    yield "pandas._libs.internals", "BlockPlacement", frames.Placement
-    yield "pandas.core.internals.blocks", "new_block", frames.BlockCall
-    yield "functools", "partial", frames.BlockMaker
-    for module in (*(f"{base}.base" for base in _INDEX_MODULES), "pandas.core.index"):
-        yield module, "_new_Index", frames.NewIndex
-        yield module, "Index", frames.Index
-    for base in _INDEX_MODULES:
-        yield f"{base}.range", "RangeIndex", frames.RangeIndex
-        yield f"{base}.datetimes", "_new_DatetimeIndex", frames.NewIndex
-        yield f"{base}.datetimes", "DatetimeIndex", frames.Index
-        yield f"{base}.category", "CategoricalIndex", frames.Index
-        for name in ("Int64Index", "UInt64Index", "Float64Index"):
-            yield f"{base}.numeric", name, frames.Index
-    yield from (("pandas", name, frames.Index) for name in ("Index", "CategoricalIndex"))
-    yield "pandas", "DatetimeIndex", frames.Index
-    yield "pandas", "RangeIndex", frames.RangeIndex
-
-
-def _allowed_columns() -> Iterator[tuple[str, str, Any]]:
-    yield "pandas._libs.arrays", "__pyx_unpickle_NDArrayBacked", frames.NewBacked
-    for module, name, stand_in in (
-        ("categorical", "Categorical", frames.Categorical),
-        ("string_", "StringArray", frames.Backed),
-        ("datetimes", "DatetimeArray", frames.Backed),
-        ("timedeltas", "TimedeltaArray", frames.Backed),
-        ("integer", "IntegerArray", frames.Masked),
-        ("floating", "FloatingArray", frames.Masked),
-        ("boolean", "BooleanArray", frames.Masked),
-        ("string_arrow", "ArrowStringArray", frames.ArrowString),
-        ("string_arrow", "ArrowStringArrayNumpySemantics", frames.ArrowString),
-    ):
-        yield f"pandas.core.arrays.{module}", name, stand_in
-        yield "pandas.arrays", name, stand_in
-    yield "pandas", "Categorical", frames.Categorical
-    yield "pandas.core.categorical", "Categorical", frames.Categorical
-    for name in (*_NUMBER_TYPES, "Float32Dtype", "Float64Dtype", "BooleanDtype", "StringDtype"):
-        yield "pandas", name, arrays.RecordedCall
-        for module in (*_MASKED_TYPES, "string_"):
-            yield f"pandas.core.arrays.{module}", name, arrays.RecordedCall
-    for name in ("CategoricalDtype", "DatetimeTZDtype"):
-        yield "pandas", name, arrays.RecordedCall
-        yield "pandas.core.dtypes.dtypes", name, arrays.RecordedCall
-    yield from (("pandas", "NA", None), ("pandas._libs.missing", "NA", None))
-    yield "pandas._libs.tslibs.nattype", "_nat_unpickle", arrays.Missing
-    yield "pyarrow.lib", "_restore_array", frames.ArrowArray
-    yield "pyarrow.lib", "chunked_array", arrays.RecordedCall
-    yield "pyarrow.lib", "type_for_alias", arrays.RecordedCall
-    yield "pyarrow.lib", "py_buffer", arrays.ByteArray
-
-
+_CORES = "numpy.core", "numpy._core"
+_INDEXES = "pandas.core.indexes", "pandas.indexes"
+_BUILTINS = "builtins", "__builtin__"
+_NUMBERS = [f"{kind}{bits}Dtype" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)]
+_TYPES = " ".join([*_NUMBERS, "Float32Dtype Float64Dtype BooleanDtype StringDtype"])
+_ALLOWED = (  # a stand-in, the modules where a pickle may look for it, and its names there
+    (arrays.Reconstruct, [f"{core}.multiarray" for core in _CORES], "_reconstruct"),
+    (arrays.Scalar, [f"{core}.multiarray" for core in _CORES], "scalar"),
+    (arrays.FromBuffer, [f"{core}.numeric" for core in _CORES], "_frombuffer"),
+    (arrays.StandIn, ["numpy"], "ndarray"),  # an argument of _reconstruct, never called
+    (arrays.Dtype, ["numpy"], "dtype"),
+    (arrays.Encode, ["_codecs", "codecs"], "encode"),
+    (collections.OrderedDict, ["collections"], "OrderedDict"),
+    (arrays.Tally, ["collections"], "Counter"),
+    (arrays.ByteArray, _BUILTINS, "bytes bytearray"),
+    *((kind, _BUILTINS, kind.__name__) for kind in (slice, set, frozenset)),
+    *((getattr(datetime, name), ["datetime"], name) for name in "date datetime time".split()),
+    *((getattr(datetime, name), ["datetime"], name) for name in "timedelta timezone".split()),
+    (arrays.RecordedCall, ["pytz"], "_UTC _p"),
+    (frames.Frame, ["pandas", "pandas.core.frame"], "DataFrame"),
+    (
+        frames.BlockManager,
+        ["pandas.core.internals.managers", "pandas.core.internals"],
+        "BlockManager",
+    ),
+    (frames.BlockCall, ["pandas._libs.internals"], "_unpickle_block"),
+    (frames.Placement, ["pandas._libs.internals"], "BlockPlacement"),
+    (frames.BlockCall, ["pandas.core.internals.blocks"], "new_block"),
+    (frames.BlockMaker, ["functools"], "partial"),
+    (frames.NewIndex, [*(f"{at}.base" for at in _INDEXES), "pandas.core.index"], "_new_Index"),
+    (frames.NewIndex, [f"{at}.datetimes" for at in _INDEXES], "_new_DatetimeIndex"),
+    (frames.Index, [*(f"{at}.base" for at in _INDEXES), "pandas.core.index", "pandas"], "Index"),
+    (frames.Index, [*(f"{at}.datetimes" for at in _INDEXES), "pandas"], "DatetimeIndex"),
+    (frames.Index, [*(f"{at}.category" for at in _INDEXES), "pandas"], "CategoricalIndex"),
+    (frames.Index, [f"{at}.numeric" for at in _INDEXES], "Int64Index UInt64Index Float64Index"),
+    (frames.RangeIndex, [*(f"{at}.range" for at in _INDEXES), "pandas"], "RangeIndex"),
+    (frames.NewBacked, ["pandas._libs.arrays"], "__pyx_unpickle_NDArrayBacked"),
+    (frames.Categorical, ["pandas", "pandas.core.categorical"], "Categorical"),
+    *(
+        (stand_in, ["pandas.arrays", f"pandas.core.arrays.{module}"], names)
+        for stand_in, module, names in (
+            (frames.Categorical, "categorical", "Categorical"),
+            (frames.Backed, "string_", "StringArray"),
+            (frames.Backed, "datetimes", "DatetimeArray"),
+            (frames.Backed, "timedeltas", "TimedeltaArray"),
+            (frames.Masked, "integer", "IntegerArray"),
+            (frames.Masked, "floating", "FloatingArray"),
+            (frames.Masked, "boolean", "BooleanArray"),
+            (frames.ArrowString, "string_arrow", "ArrowStringArray ArrowStringArrayNumpySemantics"),
+        )
+    ),
+    (arrays.RecordedCall, ["pandas"], f"{_TYPES} CategoricalDtype DatetimeTZDtype"),
+    *(
+        (arrays.RecordedCall, [f"pandas.core.arrays.{module}"], _TYPES)
+        for module in ("integer", "floating", "boolean", "string_")
+    ),
+    (arrays.RecordedCall, ["pandas.core.dtypes.dtypes"], "CategoricalDtype DatetimeTZDtype"),
+    (None, ["pandas", "pandas._libs.missing"], "NA"),
+    (arrays.Missing, ["pandas._libs.tslibs.nattype"], "_nat_unpickle"),
+    (frames.ArrowArray, ["pyarrow.lib"], "_restore_array"),
+    (arrays.RecordedCall, ["pyarrow.lib"], "chunked_array type_for_alias"),
+    (arrays.ByteArray, ["pyarrow.lib"], "py_buffer"),
+)
 _ALLOWED_NAMES: dict[tuple[str, str], Any] = {
-    (module, name): kind for module, name, kind in _allowed_names()
+    (module, name): kind
+    for kind, modules, names in _ALLOWED
+    for module in modules
+    for name in names.split()
 }
 
 
 def read_frame(path: str | Path) -> dict[str, NDArray[Any]]:
-    """Read the columns of a pickled pandas frame, executing nothing.
-
-    Reads what `DataFrame.to_pickle` (uncompressed) and `torch.save` of a frame write: pickle
-    protocols 0 to 5 of pandas 0.2x to 3, and both formats of torch.
-    """
+    """Read a pickled pandas frame (of `to_pickle` or `torch.save`), running nothing of it."""
     with _report_errors(path):
-        if line := sandbox.fault(examine_frame, path, str(path)):
+        if line := sandbox.fault(examine, path, str(path), "frame"):
             raise StudyError(line)
         return _frame(Path(path))
 
@@ -144,35 +116,24 @@ def read_array(path: str | Path) -> NDArray[Any]:
         if not header.dtype.hasobject:
             file.seek(0)
             return npy.read(file, os.fstat(file.fileno()).st_size)
-        if line := sandbox.fault(examine_array, path, str(path)):
+        if line := sandbox.fault(examine, path, str(path), "array"):
             raise StudyError(line)
         return _objects(file, header)
 
 
-def examine_frame(file: str, where: str) -> None:
-    """Load a frame in another process; what is wrong with it is said where it is loaded again."""
+def examine(file: str, where: str, kind: str) -> None:
+    """Load a pickle in another process; what is wrong with it is said where it is loaded again."""
     del where
-    _examine_pickle(lambda: _frame(Path(file)))
-
-
-def examine_array(file: str, where: str) -> None:
-    """Do the same with an array of Python objects."""
-    del where
-
-    def load() -> None:
+    try:
+        if kind == "frame":
+            _frame(Path(file))
+            return
         with open(file, "rb") as stream:
             _objects(stream, npy.read_header(stream))
-
-    _examine_pickle(load)
-
-
-def _examine_pickle(load: Callable[[], object]) -> None:
-    try:
-        with _report_errors("a pickle"):
-            load()
-    except StudyError as error:
-        if isinstance(error.__cause__, MemoryError):
-            raise error.__cause__ from None
+    except MemoryError:
+        raise
+    except Exception:  # a damaged pickle may raise nearly anything
+        return
 
 
 def _objects(stream: IO[bytes], header: npy.Header) -> NDArray[Any]:

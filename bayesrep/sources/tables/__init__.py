@@ -1,39 +1,6 @@
 """Your own annotations and predictions: tables, recognised by their columns.
 
-    counts        dataset, image, selected, shown
-    annotations   dataset, image, worker, selected: one row per answer; without the worker where
-                  nobody knows who answered
-    predictions   dataset, image, classifier, correct: one row per image and classifier; with the
-                  answers themselves, label_1 ... label_5 (the most probable first), probability_1
-                  ... probability_5, and label, where no table of images gives it; without correct,
-                  label_1 is right where it is the image's label; with both, they must agree
-    predictions   dataset, image and one column of true and false per classifier, where none of the
-                  column names above (nor label) occurs
-    images        dataset, image, label, and any further columns as groups of images
-
-Files are CSV and its kin, workbooks and Parquet (`bayesrep.files.delimited`). Neither case nor
-blanks matter in the names of these columns, nor blanks around any name. A long table of predictions
-may have the counts beside each, as a database joins them. Counts or
-annotations, and predictions, are needed; images are optional (`read` makes do without predictions,
-which `bayesrep.predict` then adds). Several files of a kind are taken together.
-Annotations may use crowd-kit's column names: `task` is read as image and, where there is a `task`
-and a `worker`, `label` is read as selected. Tables about language models may say item or question
-for image, model and solved for classifier and correct, and judge for worker
-(`bayesrep.studies.vocabulary`); other usual names, such as k and n for selected and shown, are read
-and told (`bayesrep.studies.column_aliases`), and so are raters in a column each. Other columns of
-counts, annotations and long predictions are dropped with a warning, except for `position` (a
-number) or `time` (ISO 8601), the order of a worker's annotations. True and false are written as
-true, false, 1, 0, yes or no. The tables hold the two requested data sets, and perhaps the
-replication's pool of candidates.
-
-Images that predictions, or tables of images, name otherwise than the counts do are matched if that
-is one to one (`bayesrep.sources.match_names`). All problems are found at once: `check_tables` lists
-them, and a reader raises the first.
-
-recognise.py     kind of each table, and conversion of its columns
-correctness.py   correctness of answers that are labels
-check.py         missing, repeated and contradictory rows between tables
-build.py         the study, and the classifiers' answers
+docs/how-to/own-data.md describes them; all problems are found at once, a reader raises the first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -92,8 +59,8 @@ def read(
     ----------
     paths
         `.csv`, `.tsv`, `.txt` (each also with `.gz`), `.xlsx` and `.parquet` files in any order;
-        see the module's text for their columns. NAME=FILE is a file whose rows are all of one data
-        set, which then needs no column dataset.
+        docs/how-to/own-data.md has their columns. NAME=FILE is a file whose rows are all of one
+        data set, which then needs no column dataset.
     reference, replication
         Names of the two data sets in the column dataset.
     candidates

@@ -53,11 +53,6 @@ class Joined:
     tables: GivenTables
     datasets: Mapping[str, AnnotatedSet]
 
-    @property
-    def has_predictions(self) -> bool:
-        """True if some table has predictions."""
-        return bool(self.tables.of_kinds(*PREDICTED_KINDS))
-
 
 def join_tables(
     tables: GivenTables,
@@ -67,11 +62,7 @@ def join_tables(
     *,
     named: bool,
 ) -> Joined | None:
-    """Join tables; None if there is any problem.
-
-    Not all checks are made if tables are not even `named`, and nothing is built of values that
-    could not be read.
-    """
+    """Join tables; None if there is any problem, of which fewer are sought if not `named`."""
     sound, called = not problems, tables.datasets
     required: dict[str, Sequence[str]] = {
         "counts or annotations": COUNTED_KINDS,
@@ -212,18 +203,14 @@ def vocabulary_entry(tables: GivenTables) -> dict[str, JSON]:
 
 def build_contents(joined: Joined, paths: Sequence[str | Path], name: str | None) -> StudyContents:
     """Build the contents of tables: the study and the answers, or the counts alone."""
-    provenance = table_provenance(paths)
-    if not joined.has_predictions:
+    names = [split_name(path)[1].name for path in paths]
+    provenance: dict[str, JSON] = {"source": "tables", "files": names}
+    if not joined.tables.of_kinds(*PREDICTED_KINDS):
         words = vocabulary_entry(joined.tables)
         return StudyContents(joined.datasets, name=name, provenance={**provenance, **words})
     answers = build_answers(joined.tables)
     study = build_study(joined, provenance, name or "study")
     return replace(StudyContents.from_study(study, answers=answers), name=name)
-
-
-def table_provenance(paths: Sequence[str | Path]) -> dict[str, JSON]:
-    """Build a study's provenance from its tables."""
-    return {"source": "tables", "files": [split_name(path)[1].name for path in paths]}
 
 
 def build_answers(tables: GivenTables) -> list[Predictions]:

@@ -28,11 +28,6 @@ from bayesrep.studies.violations import Problems
 from bayesrep.types import Bools, Ints
 
 
-def _option(role: str) -> str:
-    """Return the command line's option for the data set of a role."""
-    return f"--{role} NAME" if role in REQUIRED_ROLES else f"--further {role}=NAME"
-
-
 def dataset_violations(tables: GivenTables) -> Iterator[Violation]:
     """Check that the tables hold the requested data sets, and no others."""
     names, datasets_present = list(tables.datasets.values()), tables.dataset_names()
@@ -67,7 +62,7 @@ def dataset_violations(tables: GivenTables) -> Iterator[Violation]:
                 role=role,
                 hint=did_you_mean(name, datasets_present),
                 data_sets=listing(datasets_present, "data set"),
-                option=_option(role),
+                option=f"--{role} NAME" if role in REQUIRED_ROLES else f"--further {role}=NAME",
             )
         return
     if others:  # their rows would be dropped without a word
@@ -237,10 +232,7 @@ def fill_correctness(
     classifiers: Sequence[str],
     problems: Problems,
 ) -> Bools | None:
-    """Fill the matrix of correctness [images, classifiers], every entry exactly once.
-
-    A pool of candidates without predictions has no column.
-    """
+    """Fill the matrix of correctness [images, classifiers], every entry exactly once."""
     images = counts.frame["image"]
     if dataset == tables.datasets.get(CANDIDATES_ROLE) and not is_predicted(tables, dataset):
         classifiers = ()

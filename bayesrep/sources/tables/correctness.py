@@ -22,10 +22,7 @@ from bayesrep.studies.violations import Problems
 
 
 def grade_predictions(tables: GivenTables, problems: Problems) -> GivenTables | None:
-    """The tables with `correct` where predictions are labels: whether the first is the image's.
-
-    Where a table has both, they must say the same.
-    """
+    """The tables with `correct` where predictions are labels, unless one contradicts another."""
     for table in tables.of_kinds(LONG_KIND):
         problems.take(_contradiction_violations(table, tables))
     graded = [problems.attempt(partial(_with_correct, table, tables)) for table in tables.tables]
@@ -91,10 +88,7 @@ def _with_labels(frame: pl.DataFrame, tables: GivenTables) -> pl.DataFrame:
 
 
 def _contradiction_violations(table: TypedTable, tables: GivenTables) -> Iterator[Violation]:
-    """Check that a table calls right what its answers and the labels say is right.
-
-    Rows with one of the three missing are skipped.
-    """
+    """Check that a table calls right what its answers and labels, where there, say is right."""
     columns = table.frame.columns
     if not {"correct", LABEL_COLUMNS[0]} <= set(columns):
         return

@@ -111,11 +111,7 @@ class GivenTables:
 
 
 def recognise_sheet(sheet: Sheet, problems: Problems) -> list[TypedTable]:
-    """Find a table's kind by its columns, and convert these; each kind that it is.
-
-    None if it is of no kind, or has rows without a name. A value that cannot be read is replaced,
-    so that further problems are found.
-    """
+    """Find each kind that a table is by its columns, and convert these; none without a kind."""
     worded = problems.attempt(partial(_in_our_words, sheet))
     if worded is None:
         return []
@@ -168,10 +164,7 @@ def recognise_frame(frame: pl.DataFrame, kind: str, problems: Problems) -> list[
 
 
 def warn_of_unnamed_classifiers(tables: GivenTables) -> None:
-    """Say what is taken for classifiers by its place, where others are named in a column of theirs.
-
-    Groups of images come without a word else, where they are yes and no and no label is beside.
-    """
+    """Say what is taken for classifiers by its place, where others are named in a column."""
     if not tables.of_kinds(LONG_KIND):
         return
     for table in tables.of_kinds(WIDE_KIND):
@@ -205,10 +198,7 @@ def _with_columns(rows: pl.DataFrame, kind: str, place: Place) -> pl.DataFrame:
 
 
 def _in_our_words(sheet: Sheet, *, stacks: bool = True) -> tuple[Sheet, bool]:
-    """Rename columns to ours, and say so of usual names; with true if it has items or judges.
-
-    Where raters have a column each, their answers are stacked if `stacks`.
-    """
+    """Rename columns to ours and stack raters; with true if it has items or judges."""
     frame, place = sheet
     if {"task", "worker"} <= set(frame.columns):
         new = {old: new for old, new in _CROWD_KIT_COLUMNS.items() if old in frame.columns}
@@ -245,8 +235,8 @@ def _refuse_totals(frame: pl.DataFrame, place: Place) -> None:
         is_share = not values.null_count() and values.is_between(0, 100).all()
         totals += [column.name] if is_share and parse_flags(column).null_count() else []
     of_sets = {"dataset", *COLUMN_SYNONYMS["dataset"]}
-    parted = any(frame[name].n_unique() > 1 for name in names if names[name] in of_sets)
-    if len(totals) > 1 or (totals and parted):
+    has_several = any(frame[name].n_unique() > 1 for name in names if names[name] in of_sets)
+    if len(totals) > 1 or (totals and has_several):
         raise StudyError("table-of-totals", where=place, columns=listing(totals, "column"))
     if totals:
         rule, columns = "leaderboard-of-one-data-set", listing(totals, "column")
@@ -257,8 +247,8 @@ def _stack_raters(frame: pl.DataFrame, place: Place) -> Sheet:
     """Make a row of each answer where raters have a column each, and nothing else is told."""
     raters = [name for name in frame.columns if _RATER_PATTERN.fullmatch(name)]
     rest = [name for name in frame.columns if name not in raters]
-    told = {"worker", "selected", "shown", "correct", "classifier"}
-    if len(raters) < 2 or not told.isdisjoint(rest) or not {*rest} <= {*_MEANT_ELSEWHERE}:
+    others = {"worker", "selected", "shown", "correct", "classifier"}
+    if len(raters) < 2 or not others.isdisjoint(rest) or not {*rest} <= {*_MEANT_ELSEWHERE}:
         return Sheet(frame, place)
     text = f"{place}: {listing(raters, 'column')} are read as answers of a worker each"
     warnings.warn(TableWarning(text), stacklevel=3)
@@ -416,7 +406,8 @@ def _convert_columns(
         label_column, *order = _OPTIONAL_COLUMNS[kind]
         ordered_by = [name for name in order if name in extra][:1]
         extra = [*(name for name in extra if name == label_column), *ordered_by]
-        types |= {"label": _nullable_texts, "position": numbers, "time": seconds}
+        types |= {"position": numbers, "time": seconds}
+        types["label"] = lambda column, where: normalize_names(column)
     elif kind != "images":
         extra = []
     columns = [
@@ -424,10 +415,6 @@ def _convert_columns(
         for name in (*own, *extra)
     ]
     return pl.DataFrame(columns)
-
-
-def _nullable_texts(column: pl.Series, _: Place) -> pl.Series:
-    return normalize_names(column)
 
 
 def _read_column(
@@ -454,10 +441,8 @@ def _count_violations(rows: pl.DataFrame, place: Place) -> Iterator[Violation]:
     selected, shown = rows["selected"], rows["shown"]
     for name in ("selected", "shown"):
         if (wrong := rows[name] < 0).any():
-            told, noun = place.rows(wrong, rows[name]), _list_images(rows, wrong)
-            yield Violation(
-                "negative-count-in-table", where=place, column=name, images=noun, rows=told
-            )
+            facts = {"images": _list_images(rows, wrong), "rows": place.rows(wrong, rows[name])}
+            yield Violation("negative-count-in-table", where=place, column=name, **facts)
     if (unseen := shown == 0).any():
         yield Violation(
             "image-shown-to-nobody",

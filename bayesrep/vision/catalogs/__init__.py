@@ -1,9 +1,6 @@
 """Lists of classifiers that papers evaluated, under the names they have in timm today.
 
-Each catalog is a table: the paper's name, timm's name with the tag of the same weights (or, of what
-timm lacks, torchvision's with the prefix "torchvision/"; empty where neither has them), and a note.
-Where an architecture has several weights, the tag is that of the weights timm gave in the paper's
-year, checked against the accuracies the paper prints.
+Tags are of the weights that timm gave in the paper's year, checked against its accuracies.
 """
 
 import csv
@@ -62,11 +59,8 @@ def catalog_names(name: str) -> tuple[list[str], list[Entry]]:
         Where there is no such catalog.
     """
     available = {*load_timm().list_pretrained()}
-    available |= {entry.timm for entry in read_catalog(name) if _in_torchvision(entry.timm)}
     entries = read_catalog(name)
+    of_torchvision = {entry.timm for entry in entries if is_torchvision(entry.timm)}
+    available |= {each for each in of_torchvision if explain_unknown_name(each) is None}
     available_names = [entry.timm for entry in entries if entry.timm in available]
     return available_names, [entry for entry in entries if entry.timm not in available]
-
-
-def _in_torchvision(name: str) -> bool:
-    return is_torchvision(name) and explain_unknown_name(name) is None
