@@ -658,6 +658,7 @@ def test_from_folders_to_answers(pictures, capsys):
     )  # fmt: skip
     assert (status, err) == (0, "")
     assert "20 tasks about 48 images, to be done 40 times in all." in out
+    assert "unless --address" in out
     write_answers(here / "said", read_collection(here / "col"))
     status, out, err = run(
         capsys, "collect", "read", here / "col", here / "said", "--out", here / "a.csv",
@@ -682,11 +683,12 @@ def test_from_folders_to_answers(pictures, capsys):
     rows = [(d, i, "net", 1) for d, i in counts.select("dataset", "image").rows()]
     predictions = pl.DataFrame(rows, ["dataset", "image", "classifier", "correct"], orient="row")
     predictions.write_csv(here / "p.csv")
-    status, _, err = run(
+    status, out, err = run(
         capsys, "import", "tables", here / "a.csv", here / "p.csv", "--reference", "v1",
         "--replication", "v2", "--out", here / "study",
     )  # fmt: skip
     assert (status, err) == (0, "")
+    assert out.endswith(f"Next: bayesrep fit {here / 'study'} --out posterior.nc\n")
 
 
 def test_answers_are_the_same_with_and_without_rules(pictures, capsys):
@@ -710,10 +712,11 @@ def test_what_was_chosen_is_measured_again_beside_all_of_the_reference(pictures,
     images = (f"v1={here / 'v1'}", f"v2={here / 'v2'}")
     status, out, err = run(
         *(capsys, "collect", "tasks", here / "chosen.csv", "--images", *images),
-        *("--controls", here / "known", "--out", here / "again"),
+        *("--controls", here / "known", "--out", here / "again", "--address", "https://a.org"),
     )
     assert (status, err) == (0, "")
     assert "about 30 images" in out
+    assert "--address" not in out
     tasks = read_collection(here / "again").tasks.filter(pl.col("control").is_null())
     assert set(tasks.select("dataset", "image").unique()["dataset"].value_counts().rows()) == {
         ("v1", 24),

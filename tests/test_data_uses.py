@@ -142,7 +142,7 @@ def test_the_command_says_so(tmp_path, monkeypatch, capsys):
     assert main(["check", "cut"]) == 0
     said = capsys.readouterr().out
     assert "look kept by these very counts" in said
-    assert "do not tell a drop" in said
+    assert "cannot tell a real drop" in said
     rows = {"item": ["a", "b"], "model": "m<b>", "solved": [1, 0], "attempts": 3}
     pl.DataFrame(rows).write_csv("attempts.csv")
     assert main(["check", "attempts.csv"]) == 0

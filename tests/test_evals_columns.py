@@ -502,10 +502,10 @@ def test_what_a_listing_cannot_heed_is_refused(tmp_path, capsys):
 
 def test_the_command_takes_columns(tmp_path, capsys):
     for task in TASKS:
-        rows = [{"result": {"correct": True}, "q": {"id": n}, "by": "m"} for n in range(3)]
+        rows = [{"result": {"k=1": True}, "q": {"id": n}, "by": "m"} for n in range(3)]
         lines(tmp_path / f"{task}.jsonl", rows)
     words = ["import", "evals", tmp_path / "old.jsonl", tmp_path / "new.jsonl"]
-    columns = ("q.id=item", "by=model", "result.correct=score")
+    columns = ("q.id=item", "by=model", "result.k=1=score")
     names = [word for column in columns for word in ("--rename", column)]
     roles = ["--reference", "old", "--replication", "new", "--out", tmp_path / "out"]
     told = {"path": str(tmp_path / "old.jsonl")}

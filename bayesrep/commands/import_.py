@@ -219,7 +219,8 @@ def _describe_imported(contents: "StudyContents", out: Path) -> tuple[list[str],
     lines, names = [describe_study(study)], study.classifiers
     if len(names) <= MAX_CLASSIFIER_NAMES:  # a column of a table may not be meant as one
         lines.append(f"  {words_of(study).classifiers}: {', '.join(map(plain_text, names))}")
-    return [*lines, f"Written to {out}"], study.fingerprint()
+    following = process.command("fit", out, "--out", "posterior.nc")
+    return [*lines, f"Written to {out}", f"Next: {following}"], study.fingerprint()
 
 
 def _selections(texts: Sequence[str]) -> dict[str, Any]:

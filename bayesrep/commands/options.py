@@ -169,8 +169,9 @@ def by_name(option: str, pairs: list[str] | None) -> dict[str, str] | None:
     if pairs is None:
         return None
     names: dict[str, str] = {}
+    split = str.rpartition if option == "--rename" else str.partition  # a column's name may hold =
     for text in pairs:
-        name, equals, other = (part.strip() for part in text.partition("="))
+        name, equals, other = (part.strip() for part in split(text, "="))
         if not (name and equals and other):
             form = SHARED_ARGUMENTS[option]["metavar"]
             raise OptionError("pair-without-names", option=option, argument=text, form=form)

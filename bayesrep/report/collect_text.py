@@ -49,6 +49,8 @@ def tasks_text(kind: str, facts: Mapping[str, Any], where: Mapping[str, Any]) ->
     lines += [f"  {text}" for name, text in forms if name in where["files"]]
     if "page.html" not in where["files"]:
         lines.append("  (too many tasks for the offline page)")
+    if where["is_local"]:
+        lines.append("Pictures are on this machine: others see none unless --address says where.")
     lines.append(
         f"Written to {out}; read the answers with: bayesrep collect read {quote_word(out)} FILE "
         "--out answers.csv"

@@ -89,10 +89,7 @@ def allowed_text(allowed: "Sequence[Allowed]") -> str:
         if each.missing:
             lines.append(f"    Missing: {plain_text(each.missing)}.")
     if not supports_adjustment(allowed):
-        lines.append(
-            "These data do not tell a drop from one version to the other apart from a difference "
-            "between the versions."
-        )
+        lines.append("From these data you cannot tell a real drop from a version that is harder.")
     return "\n".join(lines)
 
 

@@ -199,7 +199,9 @@ def _write_forms(arguments: Namespace, collection: Any, facts: dict[str, Any]) -
     number = tasks["task"].n_unique()
     facts = {"tasks": number, "assignments": number * collection.workers, **facts}
     where = {"files": files, "out": str(arguments.out)}
-    return emit(arguments, tasks_text(collection.kind, facts, where), facts | where)
+    is_local = bool(tasks["source"].str.starts_with("file:").any())
+    text = tasks_text(collection.kind, facts, {**where, "is_local": is_local})
+    return emit(arguments, text, facts | where)
 
 
 def _review(arguments: Namespace, _: dict[str, Any]) -> int:
