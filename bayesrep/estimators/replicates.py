@@ -144,7 +144,7 @@ def bootstrap(
             moved = (perturbations, workers.shifts[role]) if role in workers.shifts else None
             drawn = _resample_images(study.datasets[role], cells[role], len(rows), rng, moved)
             both.append(CellCounts.from_cells(cells[role]).with_rows(*drawn))
-        yield Replicates(*both, statistics.words)
+        yield Replicates(both[0], both[1], statistics.words)
 
 
 def _resample_images(

@@ -78,7 +78,8 @@ def compare_subsets(
     names = sides[0].names
     # By label sets nothing is known of a data set without any.
     if sets is not None:
-        nothing = (Participants(names, *np.zeros((2, *s.answered.shape), np.bool_)) for s in sides)
+        blanks = (np.zeros_like(side.answered) for side in sides)
+        nothing = (Participants(names, blank, blank) for blank in blanks)
         known = zip(sides, nothing, sets, strict=True)
         sides = [none if each is None else side for side, none, each in known]
     kinds, metric = kinds_of(reference, names), "top-1" if sets is None else "multi-label"

@@ -123,7 +123,7 @@ def multilabel(
         accuracy = right / images
     change = accuracy - accuracy[:, :1]
     change[:, 0] = np.nan
-    count, many, kinds = right.shape
+    count, many, kinds = (right.shape[axis] for axis in range(3))
     return pl.DataFrame(
         {
             "classifier": np.repeat(predictions.classifiers, many * kinds),

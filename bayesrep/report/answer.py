@@ -257,5 +257,6 @@ def _interval(estimate: Estimate, digits: int, *, unit: str = "", none: str = ""
 
 
 def _digits(estimate: Estimate) -> int:
-    is_known = estimate.lower is not None and estimate.upper is not None
-    return 2 if is_known and estimate.upper - estimate.lower < LEAST_WIDTH else 1
+    if estimate.lower is None or estimate.upper is None:
+        return 1
+    return 2 if estimate.upper - estimate.lower < LEAST_WIDTH else 1

@@ -185,9 +185,10 @@ def _truth(content: Any) -> Truth | None:
     try:
         names = ("adjusted_accuracy", "reference_accuracy", "replication_accuracy")
         frequencies = content["mean_selection_frequency"].items()
-        return Truth(
-            *(np.asarray(content[name], dtype=np.float64) for name in names),
-            {str(role): float(value) for role, value in frequencies},
+        adjusted, reference, replication = (
+            np.asarray(content[name], dtype=np.float64) for name in names
         )
+        means = {str(role): float(value) for role, value in frequencies}
+        return Truth(adjusted, reference, replication, means)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
         return None

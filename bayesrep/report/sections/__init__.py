@@ -61,9 +61,9 @@ class Content:
     @property
     def missing_sections(self) -> dict[str, str]:
         """Name the sections that cannot be shown, with the reasons."""
-        sections = {kind.takes: self.sections[kind] for kind in self._shown_sections}
-        why = {t: s if isinstance(s, Violation) else s.missing for t, s in sections.items()}
-        return {takes: text for takes, text in why.items() if text}
+        sections = ((kind.takes, self.sections[kind]) for kind in self._shown_sections)
+        why = ((t, s if isinstance(s, Violation) else s.missing) for t, s in sections)
+        return {takes: text for takes, text in why if text}
 
     @property
     def opening(self) -> Opening | None:

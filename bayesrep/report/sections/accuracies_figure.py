@@ -22,8 +22,10 @@ from bayesrep.summary.tables import accuracies, gaps
 
 MAX_POINT_LABELS = 12
 """Names that are written beside points: of more, none is."""
-TICK_MARK: vega.Spec = {"type": "tick", "color": Css.INK, "thickness": 1.3, "size": 8}
-TICK_MARK |= {"opacity": 0.65, "orient": "horizontal"}
+TICK_MARK: vega.Spec = {
+    **{"type": "tick", "color": Css.INK, "thickness": 1.3, "size": 8},
+    **{"opacity": 0.65, "orient": "horizontal"},
+}
 IS_FOUND = (
     "datum.number === chosen || (search !== '' && indexof(lower(datum.classifier), search) >= 0)"
 )
@@ -207,9 +209,9 @@ def _points(estimates: AccuracyEstimates, x: vega.Spec, y: vega.Spec) -> list[ve
     tooltip = vega.tooltip(titles, ".1f", classifier=estimates.words.classifier)
     empty = {"type": "point", "color": Css.GREY, "size": 30, "strokeWidth": 1.3, "opacity": 1}
     ring = vega.mark(empty, x=x, y=measured, tooltip=tooltip)
-    look = {"color": vega.found(Css.RAW, Css.POSTERIOR), "size": vega.found(140, 34)}
+    color, size = vega.found(Css.RAW, Css.POSTERIOR), vega.found(140, 34)
     full = {"type": "circle", "opacity": 0.9}
-    dot = vega.mark(full, x=x, y=place, **look, tooltip=tooltip)
+    dot = vega.mark(full, x=x, y=place, color=color, size=size, tooltip=tooltip)
     return [spread, shift, ring, dot]
 
 

@@ -236,8 +236,8 @@ def _histogram(role: str, color: str, low: float, high: float, words: Words) -> 
     )
     middle = {"calculate": "(datum.low + datum.high) / 2", "as": "middle"}
     rule = {"type": "rule", "strokeWidth": 2, "color": Css.INK, "clip": True}
-    ends = {"y": vega.number("lower", scale=y_scale), "y2": {"field": "upper"}}
-    bands = vega.mark(rule, x=vega.number("middle"), **ends)
+    low_end, up = vega.number("lower", scale=y_scale), {"field": "upper"}
+    bands = vega.mark(rule, x=vega.number("middle"), y=low_end, y2=up)
     return vega.chart(f"histogram-{role}", bars, {**bands, "transform": [middle]}, height=220)
 
 
