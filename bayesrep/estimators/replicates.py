@@ -102,8 +102,9 @@ class Replicates:
                     "biased; the joint model allows for it (bayesrep.fit)"
                 )
                 warnings.warn(EstimateWarning(text), stacklevel=2)
-        both = map(CellCounts.from_cells, (statistics.reference, statistics.replication))
-        return cls(*both, statistics.words)
+        both = statistics.reference, statistics.replication
+        reference, replication = map(CellCounts.from_cells, both)
+        return cls(reference, replication, statistics.words)
 
     @property
     def datasets(self) -> tuple[CellCounts, CellCounts]:

@@ -61,7 +61,7 @@ class PeopleAnswers(Section):
         rows = {"people-chart": _rows(self.images)}
         figures = [Figure("people-chart", label, _shares(order, words), reading, rows)]
         of_objects = self.judged.filter(pl.col("statistic").is_in(list(PART_TITLES)))
-        if len(of_objects):
+        if len(of_objects):  # where people were asked about objects
             rows = of_objects.join(self.accuracy, on="classifier", how="left").with_columns(
                 pl.col("top-1") * 100
             )
