@@ -366,9 +366,6 @@ def test_the_command_passes_on_names_and_seeds(capsys, study, study_path, tmp_pa
     assert seen == {"classifiers": ["a", "b"], "bootstrap": 7, "seed": 4}
 
 
-OF_PEOPLE = "--input objects, --input counts or both; give one"
-
-
 @pytest.mark.parametrize(
     ("arguments", "broken"),
     [
