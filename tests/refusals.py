@@ -1,4 +1,7 @@
-"""What is refused: tests ask for the rule and for who breaks it, never for the sentence."""
+"""What commands write, and what is refused.
+
+Tests ask for the rule and for who breaks it, never for the sentence.
+"""
 
 import io
 from collections.abc import Iterator, Sequence
@@ -36,6 +39,12 @@ def check(violation: Violation, rule: str, facts: dict[str, Any] | None = None) 
 
 def _told(fact: Any) -> Any:
     return list(fact.names) if isinstance(fact, Listing) else fact
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    """The exit status of a command, and what it wrote to standard output and error."""
+    status = cli.main([str(word) for word in words])
+    return status, *capsys.readouterr()
 
 
 def refusal(words: Sequence[object]) -> Violation:

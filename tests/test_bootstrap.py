@@ -15,7 +15,7 @@ from refusals import refused
 from scipy import stats
 
 from bayesrep import Study, estimate, estimate_gaps
-from bayesrep.estimators import Naive, Raw, analyse
+from bayesrep.estimators import Naive, Raw
 from bayesrep.estimators.intervals import acceleration, bca, percentile
 from bayesrep.estimators.replicates import Replicates, bootstrap, without_each_image
 from bayesrep.numerics.estimands import accuracy_line, measured_gap
@@ -319,14 +319,6 @@ def test_wrong_requests():
     for bad in (-1, -450, 1):
         with refused(ValueError, "bootstrap-too-small", {"bootstrap": bad}):
             estimate(study, bootstrap=bad)
-    with refused(
-        ValueError,
-        "unknown-bootstrap-interval",
-        {"interval": "normal", "choices": "percentile, bca"},
-    ):
-        estimate(study, bootstrap=3, interval="normal")  # type: ignore[arg-type]
-    with refused(ValueError, "bootstrap-needs-study"):
-        estimate(SufficientStatistics.from_study(study), bootstrap=3)
 
 
 def test_the_whole_bootstrap_repeats():
@@ -358,8 +350,3 @@ def test_em_spline_replicates_are_fits_of_their_own():
             for cells in (block.reference, block.replication)
         ]
         np.testing.assert_allclose(estimator(Replicates(*pair)).value[0], values[row], atol=1e-6)
-
-
-def test_the_methods_of_an_analysis_are_labelled():
-    labels = [one.method for one in analyse(study_of(), "raw, naive(annotators=3)")]
-    assert labels == ["raw", "naive(annotators=3)"]

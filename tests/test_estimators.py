@@ -237,7 +237,6 @@ def test_a_line_in_the_registry_makes_a_method(monkeypatch: pytest.MonkeyPatch):
     for wrong, rule, facts in (
         ("shrunk(share=much)", "method-option-not-number", {"option": "share", "value": "much"}),
         ("shrunk(times=0.5)", "method-option-not-whole", {"option": "times", "value": "0.5"}),
-        ("shrunken", "unknown-method", {"choices": "raw, naive, jackknife, em-spline, shrunk"}),
     ):
         with refused(OptionError, rule, facts):
             parse(wrong)
@@ -442,17 +441,6 @@ def test_estimate_refuses():
         (("raw(x=1)",), "method-without-options", {"method_name": "raw", "option": "x"}),
         (("naive(annotator=1)",), no_option, {"option": "annotator", **naive_has}),
         (
-            ("naive(annotators=ten)",),
-            "method-option-not-whole",
-            {"option": "annotators", "value": "ten"},
-        ),
-        (
-            ("naive(annotators=6)",),
-            "thinned-annotators-out-of-range",
-            {"annotators": 6, "fewest": 5},
-        ),
-        (("jackknife(delete=5)",), "jackknife-delete-out-of-range", {"delete": 5, "most": 4}),
-        (
             ("naive(subsets=2)",),
             no_option,
             {"method_name": "naive", "option": "subsets", **naive_has},
@@ -465,11 +453,6 @@ def test_estimate_refuses():
                 "value": "square",
                 "choices": "least-squares, weighted, binomial",
             },
-        ),
-        (
-            ("em-spline(components=0)",),
-            "components-or-starts-below-one",
-            {"components": 0, "starts": 10},
         ),
         (("naive(annotators=3",), "unknown-method", {"method": "naive(annotators=3", **known}),
         ((), "no-method-given", known),

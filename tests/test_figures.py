@@ -309,11 +309,6 @@ def of(figure, rule, **facts):
             ("figure2-selected-exceeds-annotators", {"selected": 11, "annotators": 10}),
         ),
         ("paper-2", "reference=3", ("figure2-beta-not-positive", {"distribution": "reference"})),
-        (
-            "paper-4",
-            "bins=3",
-            of("paper-4", "unknown-figure-setting", setting="bins", choices="none"),
-        ),
     ],
 )
 def test_settings_that_do_not_fit(tmp_path, study_path, name, settings, broken):
@@ -371,9 +366,6 @@ def test_the_command_passes_on_names_and_seeds(capsys, study, study_path, tmp_pa
     assert seen == {"classifiers": ["a", "b"], "bootstrap": 7, "seed": 4}
 
 
-OF_PEOPLE = "--input objects, --input counts or both; give one"
-
-
 @pytest.mark.parametrize(
     ("arguments", "broken"),
     [
@@ -381,14 +373,6 @@ OF_PEOPLE = "--input objects, --input counts or both; give one"
         (("curve",), of("curve", "unknown-figure", choices=", ".join(FIGURES_BY_NAME))),
         (("paper-10",), of("paper-10", "figure-not-drawn", explanation=TENTH)),
         (("paper-1", "STUDY"), of("paper-1", "figure-needs-input", needed="--input images")),
-        (
-            ("people", "STUDY"),
-            of("people", "figure-needs-input", needed=OF_PEOPLE),
-        ),
-        (
-            ("paper-4", "STUDY", "--input", "counts=c.csv"),
-            of("paper-4", "figure-takes-no-input", input="--input counts"),
-        ),
         (("paper-4",), of("paper-4", "figure-needs-study")),
         (("paper-2", "STUDY"), of("paper-2", "figure-takes-no-input", input="study")),
         (
@@ -398,10 +382,6 @@ OF_PEOPLE = "--input objects, --input counts or both; give one"
         (
             ("paper-4", "STUDY", "--classifier", "x"),
             of("paper-4", "figure-takes-no-option", option="classifier"),
-        ),
-        (
-            ("paper-4", "STUDY", "--bootstrap", "9"),
-            of("paper-4", "figure-takes-no-option", option="bootstrap"),
         ),
         (
             ("paper-5", "STUDY", "--classifier", "x"),

@@ -262,7 +262,6 @@ def test_the_command_answers_in_words(table: Path, capsys: pytest.CaptureFixture
     ("options", "broken"),
     [
         (["--k", "0"], ("pass-k-below-one", {"k": "[0]"})),
-        (["--between", "a,nobody"], ("model-without-attempts", {"models": ["nobody"]})),
         (["--figure", "curves.txt"], ("figure-ending-unknown", {"path": "curves.txt"})),
     ],
 )

@@ -248,14 +248,7 @@ def test_the_reports_section_has_every_number(world):
 
 def test_the_figures_command_asks_for_what_it_needs(tmp_path):
     needs = {"figure": "people", "needed": "--input objects, --input counts or both; give one"}
-    for words, rule, told in (
-        (("people", tmp_path), "figure-needs-input", needs),
-        (
-            ("robustness", tmp_path, "--input", "objects=x.csv"),
-            "figure-takes-no-input",
-            {"figure": "robustness", "input": "--input objects"},
-        ),
-    ):
+    for words, rule, told in ((("people", tmp_path), "figure-needs-input", needs),):
         check(refusal(["figure", *words, "--out", tmp_path / "f.png"]), rule, told)
 
 
@@ -275,18 +268,6 @@ def test_either_table_is_enough_for_its_rows(world):
     ("text", "broken"),
     [
         ("image,label,selected\n0.jpg,a,1\n", ("table-lacks-columns", {"columns": ["shown"]})),
-        (
-            "image,label,selected,shown\nother.jpg,a,1,2\n",
-            ("people-images-unknown", {"dataset": "v1", "hint": ""}),
-        ),
-        (
-            "image,label,selected,shown\n0.jpg,zebra,1,2\n",
-            ("classes-not-of-predictions", {"unknown_classes": ["zebra"]}),
-        ),
-        (
-            "image,label,selected,shown\n0.jpg,a,1,2\n0.jpg,a,1,2\n",
-            ("label-twice-for-image", {"images": ["0.jpg"]}),
-        ),
         ("image,label,selected,shown\n0.jpg,a,3,2\n", ("label-counts-not-within-shown",)),
         ("image,label,selected,shown\n0.jpg,a,0,0\n", ("label-counts-not-within-shown",)),
         (

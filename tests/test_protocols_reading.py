@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 from own_tables import read_tables
-from refusals import check, refusal, refused
+from refusals import check, refusal, refused, run
 
 from bayesrep import Study, StudyError, cli
 from bayesrep.protocols import match, read_predictions
@@ -58,12 +58,6 @@ def put(root, dataset, classifier, table):
 
 def read(root, **options):
     return read_predictions(root, ("v1", "v2"), **options)
-
-
-def run(capsys, *arguments):
-    status = cli.main([str(a) for a in arguments])
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
 
 
 # ------------------------------------------------------------------ reading
@@ -216,15 +210,7 @@ BAD = {
         lambda r: edited(r).drop("label"),
         ("prediction-labels-missing", {"images_file": "images.parquet"}),
     ),
-    "no images": (
-        lambda r: edited(r).drop("image"),
-        ("parquet-columns-missing", {"columns": ["image"]}),
-    ),
     "no rows": (lambda r: edited(r).head(0), ("data-set-without-images",)),
-    "image twice": (
-        lambda r: edited(r)[[0, 1, 1, 2]],
-        ("image-repeated", {"images": ["b"]}),
-    ),
 }
 
 

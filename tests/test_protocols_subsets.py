@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from refusals import check, refusal, refused
+from refusals import check, refusal, refused, run
 
-from bayesrep import OptionError, StudyError, cli
+from bayesrep import OptionError, StudyError
 from bayesrep.collect.prediction_review import review
 from bayesrep.errors import ProtocolWarning
 from bayesrep.protocols import (
@@ -73,12 +73,6 @@ def world(both, tmp_path):
     names = ["dataset", "image", "label", "category"]
     pl.DataFrame(sets, names, orient="row").write_csv(tmp_path / "sets.csv")
     return tmp_path, people, sets
-
-
-def run(capsys, *arguments):
-    status = cli.main([str(each) for each in arguments])
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
 
 
 def test_subsets_are_counted_one_by_one(both, world):
@@ -293,10 +287,6 @@ def test_the_command_prints_everybody_on_subsets(world, capsys):
         (
             ["--table", "lines", "--input", "subsets=images.csv"],
             ("option-of-another-table", {"option": "input subsets", "table": "subsets"}),
-        ),
-        (
-            ["--table", "missed"],
-            ("table-needs-file", {"table": "missed", "options": "--input labels=FILE"}),
         ),
         (
             ["--table", "judged"],

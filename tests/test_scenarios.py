@@ -21,7 +21,11 @@ from bayesrep.studies.scenarios import (
 
 @pytest.mark.parametrize(
     ("name", "process"),
-    [*((name, "outside") for name in sorted(SCENARIOS)), ("label-shift", "inside")],
+    [
+        *((name, "outside") for name in sorted(SCENARIOS)),
+        *(("plain", process) for process in PROCESS_OF_NAME if process != "outside"),
+        ("label-shift", "inside"),
+    ],
 )
 def test_truth_is_the_population_value(name, process):
     """Accuracies and mean frequencies are integrals of curves over the densities at their nodes."""

@@ -13,10 +13,8 @@ from bayesrep.studies.populations import (
     PROCESS_OF_NAME,
     _calibrate_curves,
     _set_mean,
-    make_world,
     published_accuracies,
 )
-from bayesrep.studies.scenarios import find_scenario
 
 
 @pytest.fixture(scope="module")
@@ -44,21 +42,6 @@ def test_images_share_difficulty(study):
     sure = study.replication.correct[study.replication.selected == 34]
     correlation = np.corrcoef(sure[:, ::15].T)
     assert np.median(correlation[np.triu_indices_from(correlation, 1)]) > 0.2
-
-
-@pytest.mark.parametrize("process", PROCESS_OF_NAME)
-def test_truth_is_the_population_value(process):
-    """The published accuracies are the curves' means over the densities, at their nodes."""
-    world = make_world(PROCESS_OF_NAME[process], find_scenario("plain"), 3, 36)
-    truth = world.truth
-    for role, accuracy in (
-        ("reference", truth.reference_accuracy),
-        ("replication", truth.replication_accuracy),
-    ):
-        s, weight = world.frequencies[role]
-        found = [world.process.curve(s, a, b) @ weight for a, b in world.curves[role]]
-        assert found == pytest.approx(list(accuracy), abs=1e-6)
-        assert s @ weight == pytest.approx(truth.mean_selection_frequency[role], abs=1e-6)
 
 
 def test_adjusted_truth_outside_by_adaptive_quadrature():

@@ -299,29 +299,8 @@ BROKEN: dict[str, tuple[Callable[[Path], None], tuple[str, dict[str, Any]]]] = {
         set_count("selected", 99),
         ("selected-exceeds-shown", {"where": V1, "images": IN_V1[:2]}),
     ),
-    "negative": (
-        set_count("selected", -1),
-        ("count-negative", {"column": "selected", "images": IN_V1[:2]}),
-    ),
-    "fraction": (
-        set_count("selected", 0.5),
-        ("count-not-whole", {"column": "selected", "images": IN_V1[:2]}),
-    ),
     "null": (set_count("shown", None), ("count-missing", {"column": "shown", "images": IN_V1[:2]})),
-    "NaN": (
-        set_count("shown", float("nan")),
-        ("count-missing", {"column": "shown", "images": IN_V1[:2]}),
-    ),
-    "n = 0": (set_count("shown", 0), ("image-never-shown", {"images": IN_V1[:2]})),
     "text": (set_count("shown", "four"), ("counts-not-numbers", {"column": "shown"})),
-    "empty data set": (
-        edit("counts.parquet", lambda table: table.filter(pl.col("dataset") == "v2")),
-        ("data-set-without-images", {"where": V1}),
-    ),
-    "image repeated in counts": (
-        edit("counts.parquet", lambda table: pl.concat([table, table[:1]])),
-        ("image-repeated", {"where": V1, "images": IN_V1[:1]}),
-    ),
     "counted image without a prediction": (
         edit(VIT, lambda table: table[:-1]),
         (
@@ -377,10 +356,6 @@ BROKEN: dict[str, tuple[Callable[[Path], None], tuple[str, dict[str, Any]]]] = {
     ),
     "no counts": (remove("counts.parquet"), ("parquet-file-missing", {"where": "counts.parquet"})),
     "no images": (remove("images.parquet"), ("parquet-file-missing", {"where": "images.parquet"})),
-    "no column shown": (
-        edit("counts.parquet", lambda table: table.drop("shown")),
-        ("parquet-columns-missing", {"where": "counts.parquet", "columns": ["shown"]}),
-    ),
     "image without a row in images": (
         edit("images.parquet", lambda table: table[1:]),
         (
@@ -392,36 +367,12 @@ BROKEN: dict[str, tuple[Callable[[Path], None], tuple[str, dict[str, Any]]]] = {
             },
         ),
     ),
-    "label missing": (
-        edit(
-            "images.parquet",
-            lambda table: table.with_columns(
-                pl.when(pl.int_range(pl.len()) > 0).then("label").alias("label")
-            ),
-        ),
-        (
-            "column-incomplete-for-images",
-            {"where": "images.parquet, data set 'v1'", "column": "label", "images": IN_V1[:1]},
-        ),
-    ),
     "group of lists": (
         edit("images.parquet", lambda table: table.with_columns(kind=pl.concat_list("image"))),
         (
             "column-type-unknown",
             {"where": "images.parquet", "column": "kind", "dtype": "List(String)"},
         ),
-    ),
-    "other labels": (
-        edit(
-            "images.parquet",
-            lambda table: table.with_columns(
-                pl.when(pl.col("dataset") == "v2")
-                .then(pl.lit("cat"))
-                .otherwise("label")
-                .alias("label")
-            ),
-        ),
-        ("labels-of-one-data-set", {"dataset": "v1", "labels": ["dog"], "other_dataset": "v2"}),
     ),
     "classifier in one data set only": (
         remove(VIT),
@@ -433,10 +384,6 @@ BROKEN: dict[str, tuple[Callable[[Path], None], tuple[str, dict[str, Any]]]] = {
             "predictions-of-unlisted-classifier",
             {"classifiers": ["vit"], "manifest_file": "study.json"},
         ),
-    ),
-    "classifier listed twice": (
-        lambda folder: rewrite(folder, classifiers=["resnet18", "vit", "vit"]),
-        ("classifier-repeated", {"where": "study.json", "classifiers": ["vit"]}),
     ),
     "data set without a role": (
         edit(
@@ -466,21 +413,6 @@ BROKEN: dict[str, tuple[Callable[[Path], None], tuple[str, dict[str, Any]]]] = {
     "broken truth": (
         lambda folder: rewrite(folder, truth={"a": 1}),
         ("manifest-truth-without-accuracies", {"where": "study.json"}),
-    ),
-    "truth of another size": (
-        lambda folder: rewrite(
-            folder,
-            truth={
-                "adjusted_accuracy": [0.5],
-                "reference_accuracy": [0.5, 0.5],
-                "replication_accuracy": [0.5, 0.5],
-                "mean_selection_frequency": {},
-            },
-        ),
-        (
-            "truth-shape-wrong",
-            {"quantity": "adjusted_accuracy", "shape": "[1]", "classifier_count": 2},
-        ),
     ),
     "name is a number": (
         lambda folder: rewrite(folder, name=7),

@@ -148,13 +148,11 @@ def analyse(
     # The default methods leave out an impossible jackknife; named explicitly, it is refused.
     if methods == METHODS and usual_annotators(observed) == 1:
         for name in [name for name, each in estimators.items() if each.min_annotators > 1]:
-            warnings.warn(
-                EstimateWarning(
-                    f"{name}: left out, since it takes two {words.annotators} or more of an "
-                    f"{words.image}, and more than 1 % have one"
-                ),
-                stacklevel=2,
+            text = (
+                f"{name}: left out, since it takes two {words.annotators} or more of an "
+                f"{words.image}, and more than 1 % have one"
             )
+            warnings.warn(EstimateWarning(text), stacklevel=2)
             del estimators[name]
     analyses = {
         name: _point_estimate(name, estimator, statistics, observed, seed)
@@ -184,11 +182,10 @@ def analyse(
         blocks = without_each_image(statistics)
         without = _apply(estimators, blocks, seed=seed, progress=progress)
     for name, one in analyses.items():
-        if interval == "percentile":
-            ends = percentile(values[name])
+        if interval == "bca":
+            ends = bca(one.values, values[name], _skewness(study, statistics, without[name]))
         else:
-            skewness = _skewness(study, statistics, without[name])
-            ends = bca(one.values, values[name], skewness)
+            ends = percentile(values[name])
         # The measured drop has its analytic interval everywhere in the package, no bootstrap's.
         if one.estimator.is_measured:
             gap = measured_gap(study.reference.correct, study.replication.correct)
@@ -228,10 +225,8 @@ def _check_resampling(
 ) -> None:
     """Raise OptionError where the study cannot be resampled by these options."""
     check_bootstrap(bootstrap)
-    if interval not in get_args(Interval):
-        raise OptionError(
-            "unknown-bootstrap-interval", interval=interval, choices=", ".join(get_args(Interval))
-        )
+    if interval not in (known := get_args(Interval)):
+        raise OptionError("unknown-bootstrap-interval", interval=interval, choices=", ".join(known))
     if not bootstrap:
         return
     if not isinstance(study, Study):
@@ -281,10 +276,8 @@ def _point_estimate(
 def _gap_of_all(
     estimator: Estimator, observed: Replicates, match: AnnotatorMatch | None
 ) -> float | None:
-    """Estimate the mean bias-corrected gap from all images, thinned to the fewest annotators.
-
-    None where no image was left out, or where the method takes more annotators, or any number.
-    """
+    """Estimate the mean bias-corrected gap from all images, thinned to the fewest annotators."""
+    # None where no image was left out, or where the method takes more annotators, or any number.
     if match is None or not match.dropped_images:
         return None
     if not 0 < estimator.min_annotators <= match.fewest:
@@ -328,15 +321,13 @@ def _skewness(
         data = study.datasets[role]
         # Images of a cell share one estimate: leaving out any of them has the same effect.
         cell, size = statistics.cells[role].find(data.selected, data.shown), len(data.images)
+        hits, misses = (from_reference,) * 2 if role == "reference" else (right, wrong)
         parts: list[Floats] = []
         for start in range(0, size, _IMAGES_PER_CHUNK):
             rows = slice(start, start + _IMAGES_PER_CHUNK)
             correct = data.correct[rows]
             accuracy = {**plain, role: (plain[role] * size - correct) / (size - 1)}
-            if role == "reference":
-                adjusted = from_reference[cell[rows]]
-            else:
-                adjusted = np.where(correct, right[cell[rows]], wrong[cell[rows]])
+            adjusted = np.where(correct, hits[cell[rows]], misses[cell[rows]])
             parts.append(quantities(accuracy["reference"], accuracy["replication"], adjusted))
         samples.append(np.concatenate(parts))
     return acceleration(samples)

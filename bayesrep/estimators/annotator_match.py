@@ -47,24 +47,16 @@ class AnnotatorMatch:
         sets = dict(zip(REQUIRED_ROLES, replicates.datasets, strict=True))
         half = min(_usual_annotators(cells, 0.5) for cells in sets.values())
         # Images limit n' where they are few: half of the images have more annotators.
-        limits = [
-            n == usual < half and _usual_annotators(cells) == usual for cells in sets.values()
-        ]
-        reference, replication = (
-            cells.with_at_least(n + 1) if limiting else cells
-            for cells, limiting in zip(sets.values(), limits, strict=True)
-        )
-        unlimited = Replicates(reference, replication, replicates.words)
+        few = n == usual < half
+        limits = {role: few and _usual_annotators(cells) == usual for role, cells in sets.items()}
+        unlimited = (c.with_at_least(n + 1) if limits[role] else c for role, c in sets.items())
         return cls(
             n,
             {role: _count_with_fewer(cells, n) for role, cells in sets.items()},
             int(sum(cells.images[0].sum() for cells in sets.values())),
             int(min(cells.shown.min() for cells in sets.values())),
-            {
-                role: _count_with_fewer(cells, n + 1) if limiting else 0
-                for (role, cells), limiting in zip(sets.items(), limits, strict=True)
-            },
-            usual_annotators(unlimited) if any(limits) else n,
+            {r: _count_with_fewer(cells, n + 1) if limits[r] else 0 for r, cells in sets.items()},
+            min(map(_usual_annotators, unlimited)) if any(limits.values()) else n,
             max(int(cells.shown[cells.images[0] > 0].max()) for cells in sets.values()),
         )
 

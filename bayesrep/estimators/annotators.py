@@ -103,8 +103,7 @@ def linearity(table: pl.DataFrame) -> Linearity | None:
     means = table.group_by("annotators", maintain_order=True).agg(
         pl.col("naive").mean(), pl.col("jackknife").mean()
     )
-    annotators, naive = means["annotators"].to_numpy(), means["naive"].to_numpy()
-    jackknife = means["jackknife"].to_numpy()
+    annotators, naive, jackknife = (column.to_numpy() for column in means)
     n = int(annotators[-1])
     if n < 4:
         return None
@@ -115,14 +114,8 @@ def linearity(table: pl.DataFrame) -> Linearity | None:
     factor, factor_half = (1 / (size * (size - 1)) for size in (n, half))
     difference = jackknife[n - 1] - jackknife[half - 1]
     # θ_J(n) = A − γ/(n (n − 1)): two values of n identify γ.
-    return Linearity(
-        n,
-        half,
-        float(fit),
-        float(jackknife[n - 1]),
-        float(jackknife[half - 1]),
-        float(difference * factor / (factor_half - factor)),
-    )
+    left = difference * factor / (factor_half - factor)
+    return Linearity(n, half, *map(float, (fit, jackknife[n - 1], jackknife[half - 1], left)))
 
 
 def gaps_by_annotators(study: Study, *, bootstrap: int, seed: int) -> pl.DataFrame:
@@ -160,12 +153,10 @@ def extrapolate(
     statistics = SufficientStatistics.of(study)
     observed = Replicates.from_study(statistics)
     if numbers is None:
-        usual = usual_annotators(observed)
-        numbers = [usual, 2 * usual, 4 * usual, 10 * usual]
+        numbers = [times * usual_annotators(observed) for times in (1, 2, 4, 10)]
     if min(numbers, default=0) < 1 or max(numbers) > MAX_EXTRAPOLATED:
-        raise OptionError(
-            "annotator-numbers-out-of-range", most=MAX_EXTRAPOLATED, numbers=list(numbers)
-        )
+        facts = {"most": MAX_EXTRAPOLATED, "numbers": list(numbers)}
+        raise OptionError("annotator-numbers-out-of-range", **facts)
     # The fitted mixtures and curves take the place of the true ones.
     options = EMSpline(components=2, loss="binomial", bounds="everywhere")
     fitted = fit_parametric(options, observed, seed=seed)

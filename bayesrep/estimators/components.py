@@ -1,6 +1,7 @@
 """Choice of the number of mixture components K by information criteria and cross-validation."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -72,7 +73,7 @@ def compare_components(
     parts = _folds(table, folds, seed)  # [2, F, M]
     # Version 0 is the study; version f + 1 is the study without fold f.
     training = np.concatenate([table.images, table.images - parts], axis=1)
-    rows: list[pl.DataFrame] = []
+    rows: list[dict[str, Any]] = []
     log_masses: list[Floats] = []  # held-out log likelihoods of the images of every cell
     with progress_bar(len(components), "size", show=progress) as bar:
         for size in components:
@@ -86,26 +87,22 @@ def compare_components(
             held_out = log_masses[-1].sum(axis=-1)
             likelihood, parameters = study_fit.log_likelihood[:, 0], 3 * size - 1
             rows.append(
-                pl.DataFrame(
-                    {
-                        "dataset": REQUIRED_ROLES,
-                        "components": [size] * 2,
-                        "parameters": [parameters] * 2,
-                        "log_likelihood": likelihood,
-                        "aic": 2 * parameters - 2 * likelihood,
-                        "bic": parameters * np.log(total) - 2 * likelihood,
-                        "held_out_log_likelihood": held_out,
-                        "converged": study_fit.converged[:, 0],
-                        "degenerate": study_fit.degenerate_components[:, 0].sum(axis=-1),
-                    }
-                )
+                {
+                    "dataset": REQUIRED_ROLES,
+                    "components": [size] * 2,
+                    "parameters": [parameters] * 2,
+                    "log_likelihood": likelihood,
+                    "aic": 2 * parameters - 2 * likelihood,
+                    "bic": parameters * np.log(total) - 2 * likelihood,
+                    "held_out_log_likelihood": held_out,
+                    "converged": study_fit.converged[:, 0],
+                    "degenerate": study_fit.degenerate_components[:, 0].sum(axis=-1),
+                }
             )
     behind, error = _distance_from_best(np.stack(log_masses), parts.sum(axis=1))
     return pl.concat(
-        [
-            row.with_columns(held_out_behind=pl.Series(less), held_out_error=pl.Series(scatter))
-            for row, less, scatter in zip(rows, behind, error, strict=True)
-        ]
+        pl.DataFrame({**row, "held_out_behind": less, "held_out_error": scatter})
+        for row, less, scatter in zip(rows, behind, error, strict=True)
     ).sort("dataset", "components")
 
 

@@ -190,26 +190,19 @@ def _newton_climb(
     def value(position: Float[Array, "parameter"]) -> Float[Array, ""]:
         return log_likelihood(at_position(position), images, cells)
 
-    slope = jax.grad(value)
-
-    def derivatives_at(position: Float[Array, "parameter"]) -> tuple[Array, Array]:
-        gradient, along = jax.linearize(slope, position)
-        return gradient, jax.vmap(along)(jnp.eye(3 * size))
-
     def step(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
         position, current, _, steps_left = state
-        gradient, hessian = derivatives_at(position)
+        gradient, along = jax.linearize(jax.grad(value), position)
+        hessian = jax.vmap(along)(jnp.eye(3 * size))
         # Active bounds: parameters at a limit whose gradient points outwards stay fixed.
         fixed = jnp.where(gradient > 0, position > upper - _AT_LIMIT, position < lower + _AT_LIMIT)
         gradient = jnp.where(fixed, 0.0, gradient)
         hessian = jnp.where(fixed[:, None] | fixed[None, :], 0.0, hessian)
         # |H| in place of H makes every step an ascent, also where H is indefinite.
         scale, axes = jnp.linalg.eigh(hessian)
-        along = (gradient @ axes) / jnp.maximum(jnp.abs(scale), 1e-6)
-        move = axes @ along
-        move = move * jnp.minimum(
-            1.0, _MAX_STEP / jnp.maximum(jnp.abs(move).max(), SMALLEST_POSITIVE)
-        )
+        move = axes @ ((gradient @ axes) / jnp.maximum(jnp.abs(scale), 1e-6))
+        longest = jnp.maximum(jnp.abs(move).max(), SMALLEST_POSITIVE)
+        move = move * jnp.minimum(1.0, _MAX_STEP / longest)
         # Line search: the best of several fractions of the step, if it is an improvement.
         trial = position[None, :] + jnp.asarray(_NEWTON_FRACTIONS)[:, None] * move[None, :]
         trial = jnp.clip(trial, lower[None, :], upper[None, :])
@@ -254,16 +247,9 @@ def _ascend(
 
 
 @partial(jax.jit, static_argnames="newton")
-def _ascend_batch(
-    starts: LogBetas,
-    images: Float[Array, "climb cell"],
-    cells: CellMatrices,
-    rounds: Int[Array, ""],
-    *,
-    newton: bool,
-) -> Ascent:
-    one = partial(_ascend, newton=newton)
-    return jax.vmap(one, in_axes=(0, 0, None, None))(starts, images, cells, rounds)
+def _ascend_batch(*climbs: Any, newton: bool) -> Ascent:
+    """Ascend from starts [climb] with images [climb, cell], of the same cells and rounds."""
+    return jax.vmap(partial(_ascend, newton=newton), in_axes=(0, 0, None, None))(*climbs)
 
 
 def ascend(

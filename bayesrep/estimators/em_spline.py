@@ -79,26 +79,21 @@ class EMSpline(Estimator):
     ) -> Estimates:
         """Estimate every version; row 0 from random starts, the others from its optima."""
         fitted = fit_parametric(self, replicates, seed=seed, progress=progress)
-        match = (
-            None
-            if self.annotators is None
-            else AnnotatorMatch.from_replicates(replicates, self.annotators)
-        )
+        match = None
+        if self.annotators is not None:
+            match = AnnotatorMatch.from_replicates(replicates, self.annotators)
         return Estimates(fitted.adjusted_accuracy, match=match, always_right=fitted.always_right)
 
 
 @dataclass(frozen=True, eq=False)
 class ParametricFit:
-    """Fit of EM + spline to B versions of a study.
-
-    `always_right` is the study's adjusted accuracy of a classifier that is always right. Equation 8
-    compares joint shares, of count k and right, so that what the fitted mixture's share of k
-    differs by from the observed one bends the curve, and this is less than 1.
-    """
+    """Fit of EM + spline to B versions of a study."""
 
     mixtures: MixtureFit  # fitted to the study itself
     adjusted_accuracy: Float[np.ndarray, "version classifier"]  # of all versions
     curves: Float[np.ndarray, "classifier basis"]  # the study's B-spline coefficients
+    # The study's adjusted accuracy of a classifier that is always right: less than 1 where the
+    # fitted share of count k is not the observed one, since equation 8 compares joint shares.
     always_right: float
 
 

@@ -7,7 +7,6 @@ computed for any study. These intervals are over images only, not over annotator
 """
 
 import warnings
-from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
@@ -63,8 +62,7 @@ def finite_sample_gaps(study: Study) -> pl.DataFrame:
     if not correct.shape[1]:
         raise StudyError("study-without-classifier")
     each = correct.mean(axis=0)
-    size = len(correct)
-    means = correct.mean(axis=1)
+    size, means = len(correct), correct.mean(axis=1)
     accuracy = np.append(each, means.mean())
     error = np.append(np.sqrt(each * (1 - each) / size), means.std() / np.sqrt(size))
     return pl.DataFrame(
@@ -96,20 +94,14 @@ def half_the_images(study: Study, *, repeats: int = N_HALVES, seed: int = 0) -> 
     rows = [(0, *sizes, _gap(observed, annotators))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InterpolationWarning)  # raised for all images already
-        for number, statistics in enumerate(_halves(study, sizes, repeats, seed), 1):
-            rows.append((number, *(-(-size // 2) for size in sizes), _gap(statistics, annotators)))
+        rng = np.random.default_rng(seed)
+        for number in range(1, repeats + 1):
+            halves = [np.sort(rng.permutation(size)[: -(-size // 2)]) for size in sizes]
+            statistics = statistics_on(study, dict(zip(REQUIRED_ROLES, halves, strict=True)))
+            rows.append((number, *map(len, halves), _gap(statistics, annotators)))
     names = ["repeat", "reference_images", "replication_images", "gap"]
     table = pl.DataFrame(rows, names, orient="row")
     return table.with_columns(change=pl.col("gap") - pl.col("gap").first())
-
-
-def _halves(
-    study: Study, sizes: list[int], repeats: int, seed: int
-) -> Iterator[SufficientStatistics]:
-    rng = np.random.default_rng(seed)
-    for _ in range(repeats):
-        rows = [np.sort(rng.permutation(size)[: -(-size // 2)]) for size in sizes]
-        yield statistics_on(study, dict(zip(REQUIRED_ROLES, rows, strict=True)))
 
 
 def _gap(statistics: SufficientStatistics, annotators: int) -> float:

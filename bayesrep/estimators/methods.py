@@ -56,29 +56,18 @@ def parse(method: str | Estimator) -> Estimator:
     for option in filter(None, (piece.strip() for piece in (match.group(2) or "").split(","))):
         key, _, text = (piece.strip() for piece in option.partition("="))
         if key not in names:
+            facts = {"method": method, "method_name": name, "option": key}
             if not names:
-                raise OptionError(
-                    "method-without-options", method=method, method_name=name, option=key
-                )
-            raise OptionError(
-                "unknown-method-option",
-                method=method,
-                method_name=name,
-                option=key,
-                known_options=", ".join(names),
-            )
+                raise OptionError("method-without-options", **facts)
+            raise OptionError("unknown-method-option", **facts, known_options=", ".join(names))
         # The option's type hint decides the type of its value.
         types_taken = {types[key], *get_args(types[key])}
         kinds = [number for number in (int, float) if number in types_taken]
         try:
             options[key] = kinds[0](text) if kinds else text
         except ValueError:
-            raise OptionError(
-                "method-option-not-whole" if int in types_taken else "method-option-not-number",
-                method=method,
-                option=key,
-                value=text,
-            ) from None
+            rule = "method-option-not-whole" if int in types_taken else "method-option-not-number"
+            raise OptionError(rule, method=method, option=key, value=text) from None
     check_words(kind, options)
     return kind(**options)
 

@@ -19,7 +19,7 @@ from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.numerics.settings import own_settings
 from bayesrep.numerics.thinning import thin_correct, thinning_matrix
 from bayesrep.studies.validation import REQUIRED_ROLES
-from bayesrep.types import Bool, Float, Int, Ints
+from bayesrep.types import Bool, Float, Floats, Int, Ints
 
 EM_ROUNDS = 200  # from every random start; Newton's method follows
 _REFIT_ROUNDS = 20  # on a replicate, from the study's optima
@@ -97,13 +97,11 @@ def complete_cells(replicates: Replicates, annotators: int | None = None) -> Cel
     reference, replication = map(_limit_annotators, (replicates.reference, replicates.replication))
     if reference is not replicates.reference or replication is not replicates.replication:
         words = replicates.words
-        warnings.warn(
-            EstimateWarning(
-                f"em-spline: counts of more than {MAX_MIXTURE_ANNOTATORS} {words.annotators} per "
-                f"{words.image} are thinned to {MAX_MIXTURE_ANNOTATORS}, in expectation"
-            ),
-            stacklevel=4,
+        text = (
+            f"em-spline: counts of more than {MAX_MIXTURE_ANNOTATORS} {words.annotators} per "
+            f"{words.image} are thinned to {MAX_MIXTURE_ANNOTATORS}, in expectation"
         )
+        warnings.warn(EstimateWarning(text), stacklevel=4)
     # Otherwise every count that is possible with any of the numbers of annotators gets a cell.
     selected, n_annotators = all_counts(np.concatenate([reference.shown, replication.shown]))
 
@@ -126,11 +124,11 @@ def _limit_annotators(cells: CellCounts) -> CellCounts:
     many = cells.shown >= MAX_MIXTURE_ANNOTATORS
     matrix = thinning_matrix(cells.selected[many], cells.shown[many], MAX_MIXTURE_ANNOTATORS)
     thinned = thin_correct(matrix, cells.correct[:, many])
+    counts = np.arange(MAX_MIXTURE_ANNOTATORS + 1)
+    shown = np.full_like(counts, MAX_MIXTURE_ANNOTATORS)
     return CellCounts(
-        np.concatenate([cells.selected[~many], np.arange(MAX_MIXTURE_ANNOTATORS + 1)]),
-        np.concatenate(
-            [cells.shown[~many], np.full(MAX_MIXTURE_ANNOTATORS + 1, MAX_MIXTURE_ANNOTATORS)]
-        ),
+        np.concatenate([cells.selected[~many], counts]),
+        np.concatenate([cells.shown[~many], shown]),
         np.concatenate([cells.images[:, ~many], cells.images[:, many] @ matrix], axis=1),
         np.concatenate([cells.correct[:, ~many], thinned], axis=1),
     )
@@ -152,16 +150,15 @@ def random_starts(table: CellTable, components: int, starts: int, seed: int) -> 
     """Draw starts: means at observed frequencies, concentrations 2 to 50; fields [2, 1, S, K]."""
     frequency = (table.selected + 0.5) / (table.shown + 1)
     shape = (starts, components)
-    fields = []
+    fields: list[list[Floats]] = []
     for role in range(2):
         rng = np.random.default_rng([seed, role])
         share = table.images[role, 0] / table.images[role, 0].sum()
         mean = rng.choice(frequency, p=share, size=shape)
         concentration = np.exp(rng.uniform(np.log(2), np.log(50), size=shape))
         weights = rng.dirichlet(np.ones(components), size=starts)
-        fields.append(
-            (np.log(mean * concentration), np.log((1 - mean) * concentration), np.log(weights))
-        )
+        values = mean * concentration, (1 - mean) * concentration, weights
+        fields.append(list(map(np.log, values)))
     return LogBetas(*(np.stack(field)[:, None] for field in zip(*fields, strict=True)))
 
 
@@ -187,18 +184,16 @@ def fit_mixtures(
 def check_sizes(components: int, starts: int, where: str = "") -> None:
     """Raise OptionError where no mixture has so many components, or no fit so many starts."""
     if components < 1 or starts < 1:
-        raise OptionError(
-            "components-or-starts-below-one", where=where, components=components, starts=starts
-        )
+        facts = {"components": components, "starts": starts}
+        raise OptionError("components-or-starts-below-one", where=where, **facts)
     bounds.refuse_above(f"{where}components", components, bounds.MAX_COMPONENT_COUNT)
     bounds.refuse_above(f"{where}starts", starts, bounds.MAX_STARTS)
 
 
 def refit_mixtures(study: MixtureFit, table: CellTable) -> MixtureFit:
     """Fit replicates (all rows of `table`) from the distinct optima of the study's starts."""
-    starts = _optima(study)
     rows = table.images.shape[1]
-    begin = LogBetas(*(np.repeat(field[:, None], rows, axis=1) for field in starts))
+    begin = LogBetas(*(np.repeat(field[:, None], rows, axis=1) for field in _optima(study)))
     return _best_fit(begin, table, _REFIT_ROUNDS, newton=True)
 
 
@@ -219,10 +214,8 @@ def _best_fit(begin: LogBetas, table: CellTable, rounds: int, *, newton: bool) -
             "bayesrep, please report it with the study"
         )
     best = result.log_likelihood.argmax(axis=-1)[..., None]  # [2, B, 1]
-    log_likelihood, gain = (
-        np.take_along_axis(each, best, axis=-1)[..., 0]
-        for each in (result.log_likelihood, result.gain)
-    )
+    highest = result.log_likelihood, result.gain
+    log_likelihood, gain = (np.take_along_axis(e, best, axis=-1)[..., 0] for e in highest)
     fields = [np.take_along_axis(f, best[..., None], axis=2)[:, :, 0] for f in result.mixture]
     a, b, weights = (np.exp(field) for field in fields)
     # Components are exchangeable: sorted by their means, fits can be compared.
@@ -264,14 +257,12 @@ def _warn_if_unidentified(table: CellTable, components: int) -> None:
     few = " and ".join(f"the {role}'s {count}" for role, count in too_few.items())
     fewest = min(too_few.values())
     advice = f"; choose fewer components (components={fewest // 3})" if fewest >= 3 else ""
-    warnings.warn(
-        IdentificationWarning(
-            f"em-spline: {components} components have {parameters} parameters, but {few} distinct "
-            f"counts determine at most {fewest - 1}; the estimate rests on the form of the "
-            f"mixture{advice}"
-        ),
-        stacklevel=4,
+    text = (
+        f"em-spline: {components} components have {parameters} parameters, but {few} distinct "
+        f"counts determine at most {fewest - 1}; the estimate rests on the form of the "
+        f"mixture{advice}"
     )
+    warnings.warn(IdentificationWarning(text), stacklevel=4)
 
 
 def log_shares(fit: MixtureFit, table: CellTable) -> Float[np.ndarray, "2 version cell"]:

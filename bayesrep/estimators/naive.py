@@ -112,13 +112,11 @@ def forget_one_annotator(counts: ThinnedCounts) -> ThinnedCounts:
     """
     n = counts.annotators
     selected = np.arange(n)
-    # The dropped annotator selected the image with probability k' / n'.
-    rejects, selects = (n - selected) / n, (selected + 1) / n
 
     def thin_values(values: Floats) -> Floats:
-        shape = (-1, *(1,) * (values.ndim - 2))
-        stay_weight, drop_weight = rejects.reshape(shape), selects.reshape(shape)
-        return values[:, :-1] * stay_weight + values[:, 1:] * drop_weight
+        # The dropped annotator selected the image with probability k' / n'.
+        k = selected.reshape(-1, *(1,) * (values.ndim - 2))
+        return values[:, :-1] * ((n - k) / n) + values[:, 1:] * ((k + 1) / n)
 
     return ThinnedCounts(n - 1, selected, *map(thin_values, counts[2:]))
 
@@ -134,14 +132,12 @@ def matched_accuracy(
     if missing.any():
         lacking = counts.selected[missing > 0]
         named = ", ".join(map(str, lacking[:5])) + (", ..." if len(lacking) > 5 else "")
-        warnings.warn(
-            InterpolationWarning(
-                f"naive: {100 * missing.sum():.2f} % of the reference has selected = {named} of "
-                f"{counts.annotators}, where the replication has no {words.image}; accuracies "
-                "there are interpolated"
-            ),
-            stacklevel=3,
+        text = (
+            f"naive: {100 * missing.sum():.2f} % of the reference has selected = {named} of "
+            f"{counts.annotators}, where the replication has no {words.image}; accuracies there "
+            "are interpolated"
         )
+        warnings.warn(InterpolationWarning(text), stacklevel=3)
     return np.einsum("bk,bkc->bc", mass, accuracy)
 
 

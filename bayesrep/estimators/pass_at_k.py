@@ -116,11 +116,8 @@ class PassAtK:
         names = list(dict.fromkeys(fit.data.classifier for fit in self._fits))
         compared = names if between is None else list(dict.fromkeys(between))
         if unknown := [name for name in compared if name not in names]:
-            raise OptionError(
-                "model-without-attempts",
-                models=listing(unknown, "model"),
-                known_models=listing(names, "model"),
-            )
+            models, known = (listing(each, "model") for each in (unknown, names))
+            raise OptionError("model-without-attempts", models=models, known_models=known)
         if len(compared) < 2:
             raise OptionError("difference-needs-two-models")
         # Pairs are compared on data sets that both models were tried on.
@@ -150,10 +147,8 @@ class PassAtK:
             lower, upper = _interval(draws)
             unbiased: tuple[float | None, ...] = (None, None, None)
             if k in one.passes and k in other.passes:
-                passes, common = (one.passes[k], other.passes[k]), (ours, theirs)
-                unbiased = estimate_difference(
-                    (one.data, other.data), passes, common, k, self.target
-                )
+                both, passes = (one.data, other.data), (one.passes[k], other.passes[k])
+                unbiased = estimate_difference(both, passes, (ours, theirs), k, self.target)
             rows.append(
                 {
                     "dataset": one.data.dataset,
@@ -230,10 +225,8 @@ def pass_at_k(
     """
     models = [attempts] if isinstance(attempts, Attempts) else list(attempts)
     k_values = _check_k(k)
-    if target not in get_args(PassTarget):
-        raise OptionError(
-            "unknown-pass-target", target=target, choices=" or ".join(get_args(PassTarget))
-        )
+    if target not in (known := get_args(PassTarget)):
+        raise OptionError("unknown-pass-target", target=target, choices=" or ".join(known))
     if draws < 1_000:
         raise OptionError("pass-draws-too-few", draws=draws)
     bounds.refuse_above("draws", draws, bounds.MAX_TOTAL_DRAWS)
@@ -299,20 +292,15 @@ def _check_models(models: Sequence[Attempts], largest: int) -> None:
             raise StudyError("model-given-twice", where=where)
         pairs.add((data.dataset, data.classifier))
         if len(data.images) < MIN_ITEMS:
-            raise StudyError(
-                "too-few-attempted-items", where=where, items=len(data.images), least=MIN_ITEMS
-            )
+            few = len(data.images)
+            raise StudyError("too-few-attempted-items", where=where, items=few, least=MIN_ITEMS)
         _check_attempts(data, largest)
 
 
 def _check_attempts(data: Attempts, largest: int) -> None:
     if largest > 1 and data.attempts.max() == 1:
-        raise OptionError(
-            "single-attempt-per-item",
-            classifier=data.classifier,
-            dataset=data.dataset,
-            largest_k=largest,
-        )
+        facts = {"classifier": data.classifier, "dataset": data.dataset, "largest_k": largest}
+        raise OptionError("single-attempt-per-item", **facts)
 
 
 def _model(
@@ -327,10 +315,8 @@ def _model(
         rng = np.random.default_rng([seed, 1])
         counts = posterior.solved, posterior.attempts, posterior.items
         values = passed_items(posterior.rates, *counts, k, rng)
-    fewest = data.attempts.min()
-    passes = {
-        each: item_passes(data.solved, data.attempts, each) for each in k.tolist() if each <= fewest
-    }
+    known = k[k <= data.attempts.min()].tolist()
+    passes = {each: item_passes(data.solved, data.attempts, each) for each in known}
     return _Model(data, posterior, values, influence, np.maximum(spread, SMALLEST_POSITIVE), passes)
 
 

@@ -78,12 +78,8 @@ def remeasure_counts(
     if rule is not None:
         passing = _predict_passing(fit.rates, fit.logs, fit.solved, fit.attempts, rule)
         dropped = summarize_mean(1 - passing, passing * (1 - passing), fit.items, rng)
-    return Remeasured(
-        len(k),
-        float((k / n).mean()),
-        summarize_mean(mean, variance, fit.items, rng),
-        dropped,
-    )
+    frequency = summarize_mean(mean, variance, fit.items, rng)
+    return Remeasured(len(k), float((k / n).mean()), frequency, dropped)
 
 
 def _check_counts(
@@ -142,17 +138,12 @@ def as_row(
     name: str, rule: Selection | None, result: Remeasured, role: str | None = None
 ) -> dict[str, object]:
     """Write one data set's result as a row of `bayesrep.remeasure`."""
-    row: dict[str, object] = {
-        "dataset": name,
-        "role": role,
-        "selection": None if rule is None else rule.rule,
-        "images": result.items,
-        "measured": result.measured,
-    }
-    measured = result.measured
+    row: dict[str, object] = {"dataset": name, "role": role}
+    row |= {"selection": None if rule is None else rule.rule, "images": result.items}
+    row["measured"] = result.measured
     intervals = {
         "frequency": result.frequency,
-        "regression": tuple(value - measured for value in result.frequency),
+        "regression": tuple(value - result.measured for value in result.frequency),
         "dropped": result.dropped or (None, None, None),
     }
     for key, (middle, lower, upper) in intervals.items():

@@ -61,9 +61,8 @@ class CellCounts:
     def with_at_least(self, annotators: int) -> "CellCounts":
         """Select the cells with at least so many annotators."""
         mask = self.shown >= annotators
-        return CellCounts(
-            self.selected[mask], self.shown[mask], self.images[:, mask], self.correct[:, mask]
-        )
+        cells = self.selected[mask], self.shown[mask]
+        return CellCounts(*cells, self.images[:, mask], self.correct[:, mask])
 
     def with_rows(
         self,
@@ -71,12 +70,8 @@ class CellCounts:
         correct: Float[np.ndarray, "more cell classifier"],
     ) -> "CellCounts":
         """Append further versions of the same cells."""
-        return CellCounts(
-            self.selected,
-            self.shown,
-            np.concatenate([self.images, images]),
-            np.concatenate([self.correct, correct]),
-        )
+        pairs = ((self.images, images), (self.correct, correct))
+        return CellCounts(self.selected, self.shown, *map(np.concatenate, pairs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,19 +96,15 @@ class Replicates:
         statistics = SufficientStatistics.of(study)
         for role in REQUIRED_ROLES:
             if (rule := statistics.cells[role].selection) is not None:
-                warnings.warn(
-                    EstimateWarning(
-                        f"the {role}'s {statistics.words.images} were selected by the counts at "
-                        f"hand ({rule.rule}): point estimates take them for a fresh measurement "
-                        "and are biased; the joint model allows for it (bayesrep.fit)"
-                    ),
-                    stacklevel=2,
+                text = (
+                    f"the {role}'s {statistics.words.images} were selected by the counts at hand "
+                    f"({rule.rule}): point estimates take them for a fresh measurement and are "
+                    "biased; the joint model allows for it (bayesrep.fit)"
                 )
-        return cls(
-            CellCounts.from_cells(statistics.reference),
-            CellCounts.from_cells(statistics.replication),
-            statistics.words,
-        )
+                warnings.warn(EstimateWarning(text), stacklevel=2)
+        both = statistics.reference, statistics.replication
+        reference, replication = map(CellCounts.from_cells, both)
+        return cls(reference, replication, statistics.words)
 
     @property
     def datasets(self) -> tuple[CellCounts, CellCounts]:
@@ -149,19 +140,12 @@ def bootstrap(
     # Streams of random numbers belong to the data sets, not to the blocks.
     for rows in np.array_split(np.arange(size), blocks):
         perturbations = generators[2].standard_normal((len(rows), workers.workers))
-        reference, replication = (
-            CellCounts.from_cells(cells[role]).with_rows(
-                *_resample_images(
-                    study.datasets[role],
-                    cells[role],
-                    len(rows),
-                    generator,
-                    (perturbations, workers.shifts[role]) if role in workers.shifts else None,
-                )
-            )
-            for role, generator in zip(REQUIRED_ROLES, generators, strict=False)
-        )
-        yield Replicates(reference, replication, statistics.words)
+        both: list[CellCounts] = []
+        for role, rng in zip(REQUIRED_ROLES, generators, strict=False):
+            moved = (perturbations, workers.shifts[role]) if role in workers.shifts else None
+            drawn = _resample_images(study.datasets[role], cells[role], len(rows), rng, moved)
+            both.append(CellCounts.from_cells(cells[role]).with_rows(*drawn))
+        yield Replicates(both[0], both[1], statistics.words)
 
 
 def _resample_images(
@@ -242,11 +226,9 @@ def without_each_image(statistics: SufficientStatistics) -> Iterator[Replicates]
         wrong = versions[:, None] == m1 + m2 + np.arange(m2)
         images = replication.images - (right | wrong)
         correct = np.maximum(replication.correct - right[:, :, None], 0)
+        same = np.broadcast_to(reference.correct, (len(versions), *reference.correct.shape[1:]))
         yield Replicates(
-            reference.with_rows(
-                reference.images - from_reference,
-                np.broadcast_to(reference.correct, (len(versions), *reference.correct.shape[1:])),
-            ),
+            reference.with_rows(reference.images - from_reference, same),
             replication.with_rows(images, np.minimum(correct, images[:, :, None])),
             statistics.words,
         )

@@ -111,10 +111,8 @@ def check_runs(values: Float[np.ndarray, "draw quantity"], names: Sequence[str])
     # Runs in place of chains: R-hat compares their means and spreads.
     rhat = convergence(values.reshape(N_RUNS, -1, values.shape[1])).rhat
     if np.nanmax(rhat, initial=0.0) > _MAX_RUNS_RHAT:
-        warnings.warn(
-            ConvergenceWarning(
-                f"{names[int(np.nanargmax(rhat))]}: runs of the sampler do not agree (R-hat "
-                f"{np.nanmax(rhat):.2f}); ask for more draws"
-            ),
-            stacklevel=3,
+        text = (
+            f"{names[int(np.nanargmax(rhat))]}: runs of the sampler do not agree (R-hat "
+            f"{np.nanmax(rhat):.2f}); ask for more draws"
         )
+        warnings.warn(ConvergenceWarning(text), stacklevel=3)

@@ -63,9 +63,8 @@ class SplineCells(NamedTuple):
         if quadrature == "published":
             from scipy.stats import binom  # takes long to import
 
-            likelihood = jnp.asarray(
-                binom.pmf(selected[:, None], n[:, None], published_grid()[None])
-            )
+            mass = binom.pmf(selected[:, None], n[:, None], published_grid()[None])
+            likelihood = jnp.asarray(mass)
         return cls(
             jnp.asarray(selected, float),
             jnp.asarray(n, float),
@@ -147,10 +146,8 @@ def _binomial(
     def likelihood(curve: Float[Array, "basis"], right: Float[Array, "cell"]) -> Float[Array, ""]:
         # Clipped: on the boundary of the bounds rounding may leave [0, 1].
         q = jnp.clip(conditional @ curve, 1e-12, 1.0)
-        wrong = images - right
-        return jnp.where(
-            observed, xlogy(right, q) + xlogy(wrong, jnp.maximum(1 - q, 1e-12)), 0.0
-        ).sum()
+        logs = xlogy(right, q) + xlogy(images - right, jnp.maximum(1 - q, 1e-12))
+        return jnp.where(observed, logs, 0.0).sum()
 
     def step(state: tuple[Array, Array, Array], right: Array) -> tuple[Array, Array, Array]:
         curve, current, _ = state
@@ -175,11 +172,8 @@ def _binomial(
         )[0]
 
     # Each curve starts at the weighted least-squares fit of its shares of right answers.
-    starts = _least_squares(
-        conditional * jnp.sqrt(images)[:, None],
-        correct / jnp.sqrt(jnp.maximum(images, SMALLEST_POSITIVE))[None, :],
-        rows,
-    )
+    target = correct / jnp.sqrt(jnp.maximum(images, SMALLEST_POSITIVE))[None, :]
+    starts = _least_squares(conditional * jnp.sqrt(images)[:, None], target, rows)
     return jax.vmap(fit)(starts, correct)
 
 
@@ -214,12 +208,10 @@ def _adjusted_batch(
     *,
     loss: str,
 ) -> tuple[Float[Array, "version classifier"], Float[Array, "version classifier basis"]]:
-    def adjust_one(
-        target: Betas, source: Betas, images: Array, correct: Array
-    ) -> tuple[Array, Array]:
+    def adjust(target: Betas, source: Betas, images: Array, correct: Array) -> tuple[Array, Array]:
         curves = fit_curves(equation_8(source, images, cells), images, correct, rows, loss)
         inside = expected_bsplines(target.a, target.b)
         # A_c = Σ_j ω_j E_ref[B_j].
         return curves @ (target.weights @ inside), curves
 
-    return jax.vmap(adjust_one)(reference, replication, images, correct)
+    return jax.vmap(adjust)(reference, replication, images, correct)

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from scipy.special import ndtri
 
 from bayesrep.errors import EstimateWarning
 from bayesrep.estimators.analysis import QUANTITIES, Analysis, Interval, analyse
-from bayesrep.estimators.annotator_match import AnnotatorMatch
 from bayesrep.estimators.estimator import Estimator
 from bayesrep.estimators.methods import METHODS
 from bayesrep.numerics.estimands import INTERVAL, Z_975, bias_corrected_gap, selection_gap
@@ -19,7 +17,6 @@ from bayesrep.studies.representation import number
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.studies.validation import REQUIRED_ROLES
-from bayesrep.studies.vocabulary import Words
 from bayesrep.types import Floats
 
 MIN_REPLICATES = 40
@@ -147,12 +144,11 @@ def estimate_gaps(
 
 def classifier_table(analyses: Sequence[Analysis]) -> pl.DataFrame:
     """Build the table of [bayesrep.estimate][]."""
-    tables: list[pl.DataFrame] = []
-    for one in analyses:
-        count = len(one.statistics.classifiers)
-        ends = one.interval[:, :count]
-        tables.append(classifier_rows(one.method, one.statistics, one.values[:count], *ends))
-    return pl.concat(tables)
+    count = len(analyses[0].statistics.classifiers)
+    return pl.concat(
+        classifier_rows(one.method, one.statistics, one.values[:count], *one.interval[:, :count])
+        for one in analyses
+    )
 
 
 def gap_table(analyses: Sequence[Analysis]) -> pl.DataFrame:
@@ -173,8 +169,7 @@ def matching_sentences(analyses: Sequence[Analysis]) -> list[str]:
 
     Also problems: no classifier is ever right, or replicates are too few.
     """
-    parts = _wrong_sentences(analyses), _match_sentences(analyses), _noise_sentences(analyses)
-    sentences, count = list(chain(*parts)), analyses[0].replicates
+    sentences, count = list(_sentences(analyses, analyses)), analyses[0].replicates
     if 0 < count < MIN_REPLICATES:
         sentences.append(
             f"{count} replicates are too few: a 95 % interval has ends that {MIN_REPLICATES} or "
@@ -203,12 +198,12 @@ def matching_facts(analyses: Sequence[Analysis]) -> list[dict[str, Any]]:
 
 def _warn(analyses: Sequence[Analysis]) -> None:
     left_out = [one for one in analyses if one.match is not None and one.match.dropped_images]
-    sentences = _wrong_sentences(analyses), _match_sentences(left_out), _noise_sentences(analyses)
-    for sentence in chain(*sentences):
+    for sentence in _sentences(analyses, left_out):
         warnings.warn(EstimateWarning(sentence), stacklevel=3)
 
 
-def _wrong_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
+def _sentences(analyses: Sequence[Analysis], matched: Sequence[Analysis]) -> Iterator[str]:
+    """Yield what is wrong with the labels, how images were matched, and what is mostly noise."""
     statistics = analyses[0].statistics
     wrong = [role for role in REQUIRED_ROLES if not statistics.accuracy(role).any()]
     if wrong:
@@ -216,6 +211,8 @@ def _wrong_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
             f"No {statistics.words.classifier} is ever right on the {' and the '.join(wrong)}: "
             "check the labels."
         )
+    yield from _match_sentences(matched)
+    yield from _noise_sentences(analyses)
 
 
 def _match_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
@@ -232,8 +229,13 @@ def _match_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
             continue
         have = "are thinned to n' =" if match.thins else "have"
         matched = f"{names}: {words.images} {have} {number(annotators, words.annotator)} each"
-        if any(match.limiting_images.values()):
-            matched += f", since {_describe_limiting_images(match, words)}"
+        if few := {role: size for role, size in match.limiting_images.items() if size}:
+            count, each = sum(few.values()), ", ".join(f"{r} {size:,}" for r, size in few.items())
+            matched += (
+                f", since {count:,} of {match.images:,} {words.images} "
+                f"{'has' if count == 1 else 'have'} no more ({each}), where most do; without "
+                f"{'it' if count == 1 else 'them'} n' would be {match.without:,}"
+            )
         if not dropped:
             yield f"{matched}."
             continue
@@ -246,17 +248,6 @@ def _match_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
             f"and {'is' if dropped == 1 else 'are'} left out. With all images n' would be "
             f"{match.fewest:,}{gap}."
         )
-
-
-def _describe_limiting_images(match: AnnotatorMatch, words: Words) -> str:
-    """Write the clause about images with only n' annotators where most have more."""
-    few = [f"{role} {size:,}" for role, size in match.limiting_images.items() if size]
-    count = sum(match.limiting_images.values())
-    return (
-        f"{count:,} of {match.images:,} {words.images} {'has' if count == 1 else 'have'} no more "
-        f"({', '.join(few)}), where most do; without {'it' if count == 1 else 'them'} n' would be "
-        f"{match.without:,}"
-    )
 
 
 def _noise_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
@@ -307,5 +298,5 @@ def gap_rows(
 ) -> pl.DataFrame:
     """Build the rows of one method's estimands over all classifiers, one an estimand."""
     columns = {"estimate": values, "lower": lower, "upper": upper}
-    table = pl.DataFrame({"method": [method] * len(names), "quantity": names, **columns})
-    return table.fill_nan(None)
+    named = {"method": [method] * len(names), "quantity": names}
+    return pl.DataFrame(named | columns).fill_nan(None)

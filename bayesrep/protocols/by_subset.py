@@ -15,7 +15,7 @@ from bayesrep.errors import OptionError, ProtocolWarning, StudyError, listing
 from bayesrep.files.names import normalize_name, normalize_names
 from bayesrep.files.tables import read_only, require
 from bayesrep.files.values import durations, is_missing, parse_flags
-from bayesrep.protocols.comparison import Participants, accuracy_rows, side_of
+from bayesrep.protocols.comparison import Participants, accuracy_rows, kinds_of, side_of
 from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.sources.match_names import explain_absence
 from bayesrep.studies.predictions import Predictions
@@ -75,15 +75,14 @@ def compare_subsets(
     label_sets = (None, None) if sets is None else sets
     both = (reference, replication)
     sides = [side_of(*each) for each in zip(both, people, label_sets, strict=True)]
+    names = sides[0].names
     # By label sets nothing is known of a data set without any.
     if sets is not None:
-        sides = [
-            _hide_correctness(side) if each is None else side
-            for side, each in zip(sides, sets, strict=True)
-        ]
-    names, machines = sides[0].names, len(reference.classifiers)
-    kinds = ["classifier"] * machines + ["human"] * (len(names) - machines)
-    metric = "top-1" if sets is None else "multi-label"
+        blanks = (np.zeros_like(side.answered) for side in sides)
+        nothing = (Participants(names, blank, blank) for blank in blanks)
+        known = zip(sides, nothing, sets, strict=True)
+        sides = [none if each is None else side for side, none, each in known]
+    kinds, metric = kinds_of(reference, names), "top-1" if sets is None else "multi-label"
     every = {ALL_IMAGES: [np.ones(len(each.images), np.bool_) for each in both], **subsets}
     tables = []
     # One table of accuracies a subset; a side on which nobody answered has none.
@@ -92,15 +91,10 @@ def compare_subsets(
             ((side.right & mask).sum(axis=1), (side.answered & mask).sum(axis=1))
             for side, mask in zip(sides, masks, strict=True)
         ]
-        empty = [
-            role
-            for role, (_, images) in zip(REQUIRED_ROLES, counts, strict=True)
-            if not images.any()
-        ]
-        if len(empty) == len(counts):
+        if not any(images.any() for _, images in counts):
             raise StudyError("subset-without-answers", subset=name)
-        for role, side in zip(REQUIRED_ROLES, sides, strict=True):
-            if role in empty and side.answered.any():
+        for role, side, (_, images) in zip(REQUIRED_ROLES, sides, counts, strict=True):
+            if side.answered.any() and not images.any():
                 warnings.warn(
                     f"subset {name!r}: nobody answered an image of it in the {role}, of which "
                     "nothing is said",
@@ -117,12 +111,6 @@ def compare_subsets(
         for role in REQUIRED_ROLES
     ]
     return pl.concat(tables).with_columns(changes)
-
-
-def _hide_correctness(side: Participants) -> Participants:
-    """Return the participants as if none of their answers could be judged."""
-    nothing = np.zeros_like(side.answered)
-    return Participants(side.names, nothing, nothing)
 
 
 def of_classes(

@@ -110,11 +110,8 @@ def compare(
         side_of(data, persons, labels)
         for data, persons, labels in zip((reference, replication), people, label_sets, strict=True)
     )
-    # Participants are classifiers first, then people, on both sides alike.
-    machines = len(reference.classifiers)
-    names = sides[0].names
-    kinds = ["classifier"] * machines + ["human"] * (len(names) - machines)
-    metric = "top-1" if sets is None else "multi-label"
+    machines, names = len(reference.classifiers), sides[0].names
+    kinds, metric = kinds_of(reference, names), "top-1" if sets is None else "multi-label"
     counts = [(side.right.sum(axis=1), side.answered.sum(axis=1)) for side in sides]
     accuracies = accuracy_rows(names, kinds, metric, counts, interval)
     draws = tuple(
@@ -124,6 +121,12 @@ def compare(
     x, y = (accuracies[f"{role}_accuracy"].head(machines) for role in REQUIRED_ROLES)
     lines = fit_lines(x, y, (draws[0], draws[1]))
     return Comparison(accuracies, lines if machines > 1 else lines.clear(), sides)
+
+
+def kinds_of(data: Predictions, names: Sequence[str]) -> list[str]:
+    """What participants are: classifiers first, then people."""
+    machines = len(data.classifiers)
+    return ["classifier"] * machines + ["human"] * (len(names) - machines)
 
 
 def side_of(data: Predictions, people: Predictions | None, sets: LabelSets | None) -> Participants:
@@ -143,11 +146,7 @@ def accuracy_rows(
     names: Sequence[str], kinds: Sequence[str], metric: str, counts: Sequence[Any], interval: str
 ) -> pl.DataFrame:
     """Accuracies and gaps with their intervals, in the columns of `Comparison`."""
-    table: dict[str, Any] = {
-        "participant": list(names),
-        "kind": list(kinds),
-        "metric": metric,
-    }
+    table: dict[str, Any] = {"participant": list(names), "kind": list(kinds), "metric": metric}
     accuracy = []
     for role, (right, images) in zip(REQUIRED_ROLES, counts, strict=True):
         with np.errstate(invalid="ignore"):

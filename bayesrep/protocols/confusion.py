@@ -84,7 +84,11 @@ def confusion_difference(
         For an unknown name.
     """
     names, codes = _codes(predictions.classes, groups)
-    first, second = (predictions.first[_number(predictions, name)] for name in (participant, other))
+    for name in (participant, other):
+        if name not in predictions.classifiers:
+            raise StudyError("nobody-of-that-name", dataset=predictions.dataset, name=name)
+    place = predictions.classifiers.index
+    first, second = (predictions.first[place(name)] for name in (participant, other))
     both = (codes[first] >= 0) & (codes[second] >= 0) & (first >= 0) & (second >= 0)
     label, size = codes[predictions.labels], len(names)
     # How often each participant gives each answer to each label.
@@ -94,9 +98,7 @@ def confusion_difference(
     rows, columns = np.nonzero(one + two)
     images = one.sum(axis=1)[rows]
     a, b, shared = (each[rows, columns] for each in (one, two, same))
-    difference, lower, upper, _ = paired_difference(
-        a - shared, b - shared, images - a - b + 2 * shared
-    )
+    posterior = paired_difference(a - shared, b - shared, images - a - b + 2 * shared)
     return pl.DataFrame(
         {
             "label": names[rows],
@@ -104,9 +106,7 @@ def confusion_difference(
             "images": images,
             "rate": a / images,
             "other_rate": b / images,
-            "difference": difference,
-            "lower": lower,
-            "upper": upper,
+            **dict(zip(("difference", "lower", "upper"), posterior, strict=False)),
         }
     )
 
@@ -153,12 +153,6 @@ def co_occurrence(
     counts = _pair_counts(labels[image], label, np.ones(len(image), np.bool_), size)
     images = np.bincount(labels[sets.select_images(empty) & (labels >= 0)], minlength=size)
     return _cells(names, counts, interval, images)
-
-
-def _number(predictions: Predictions, name: str) -> int:
-    if name not in predictions.classifiers:
-        raise StudyError("nobody-of-that-name", dataset=predictions.dataset, name=name)
-    return predictions.classifiers.index(name)
 
 
 def _codes(

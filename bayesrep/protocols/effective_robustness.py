@@ -132,14 +132,12 @@ def measure_robustness(
         for shift in shifts
         for scale in CURVED_SCALES
     ]
-    lines = [_label_rows(shift, _fit_baseline(shift, on_line)) for shift in shifts]
+    lines: list[pl.DataFrame] = []
+    for shift in shifts:
+        x, y = (draws[:, on_line] for draws in shift.draws)
+        line = fit_lines(shift.reference[on_line], shift.accuracy[on_line], (x, y))
+        lines.append(_label_rows(shift, line))
     return EffectiveRobustness(pl.concat(rows), pl.concat(lines))
-
-
-def _fit_baseline(shift: Shift, on_line: Bools) -> pl.DataFrame:
-    x, y = shift.draws
-    values = shift.reference[on_line], shift.accuracy[on_line]
-    return fit_lines(*values, (x[:, on_line], y[:, on_line]))
 
 
 def _robustness_rows(

@@ -1,5 +1,6 @@
 """People's answers to the same images, and those that have been published."""
 
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -51,7 +52,13 @@ def read_humans(path: str | Path, *predictions: Predictions) -> tuple[Prediction
     rows = rows.with_columns(pl.arange(1, pl.len() + 1).alias("row"))
     labelers = rows["labeler"].unique(maintain_order=True).to_list()
     # Every answer must be about an image of exactly one of the data sets.
-    parts = [_rows_on(rows, data) for data in predictions]
+    parts: list[pl.DataFrame] = []
+    for data in predictions:
+        mine = (
+            rows.filter(pl.col("dataset") == data.dataset) if "dataset" in table.columns else rows
+        )
+        places = pl.DataFrame({"image": data.images, "place": np.arange(len(data.images))})
+        parts.append(mine.join(places, on="image", how="inner", maintain_order="left"))
     placed = pl.concat([part["row"] for part in parts])
     if (lost := rows.filter(~pl.col("row").is_in(placed.implode()))).height:
         images = listing(lost["image"].unique(maintain_order=True))
@@ -66,14 +73,6 @@ def read_humans(path: str | Path, *predictions: Predictions) -> tuple[Prediction
     )
 
 
-def _rows_on(rows: pl.DataFrame, data: Predictions) -> pl.DataFrame:
-    mine = rows
-    if "dataset" in rows.columns:
-        mine = rows.filter(pl.col("dataset") == data.dataset)
-    places = pl.DataFrame({"image": data.images, "place": np.arange(len(data.images))})
-    return mine.join(places, on="image", how="inner", maintain_order="left")
-
-
 def _answers(rows: pl.DataFrame, data: Predictions, labelers: list[str], where: str) -> Predictions:
     twice = rows.filter(rows.select("image", "labeler").is_duplicated())
     if twice.height:
@@ -85,9 +84,7 @@ def _answers(rows: pl.DataFrame, data: Predictions, labelers: list[str], where: 
     person = {name: number for number, name in enumerate(labelers)}
     who = [person[name] for name in rows["labeler"].to_list()]
     answers[who, rows["place"].to_numpy(), 0] = [numbers[name] for name in rows["answer"].to_list()]
-    return Predictions(
-        data.dataset, data.images, data.classes, data.labels, tuple(labelers), answers
-    )
+    return replace(data, classifiers=tuple(labelers), answers=answers, confidence=None)
 
 
 def beside(predictions: Predictions, humans: Predictions) -> Predictions:
@@ -115,14 +112,10 @@ def beside(predictions: Predictions, humans: Predictions) -> Predictions:
     if duplicates := sorted(set(predictions.classifiers) & set(humans.classifiers)):
         raise StudyError("labeler-named-as-classifier", labelers=listing(duplicates, "labeler"))
     machines = np.where(np.expand_dims(answered, 1), predictions.answers[:, :, :1], NO_ANSWER)
-    return Predictions(
-        predictions.dataset,
-        predictions.images,
-        predictions.classes,
-        predictions.labels,
-        predictions.classifiers + humans.classifiers,
-        np.concatenate([machines, humans.answers]).astype(predictions.answers.dtype, copy=False),
-    )
+    answers = np.concatenate([machines, humans.answers])
+    answers = answers.astype(predictions.answers.dtype, copy=False)
+    names = predictions.classifiers + humans.classifiers
+    return replace(predictions, classifiers=names, answers=answers, confidence=None)
 
 
 def shankar2020() -> pl.DataFrame:

@@ -68,9 +68,8 @@ def proportion_interval(
         half = z / (n + z**2) * np.sqrt(x * (n - x) / n + z**2 / 4)
         return np.maximum(middle - half, 0), np.minimum(middle + half, 1)
     else:
-        raise OptionError(
-            "unknown-proportion-interval", interval=kind, choices=", ".join(INTERVALS)
-        )
+        known = ", ".join(INTERVALS)
+        raise OptionError("unknown-proportion-interval", interval=kind, choices=known)
     none = np.isnan(n)
     lower, upper = np.where(x == 0, 0, lower), np.where(x == n, 1, upper)
     return np.where(none, np.nan, lower), np.where(none, np.nan, upper)
@@ -95,9 +94,8 @@ def independent_difference(
         is positive. As the ends of one accuracy go to 0 and 1 where nothing or everything is right,
         these go as far as what was observed.
     """
-    x, n, y, m = np.broadcast_arrays(
-        *(np.asarray(value, float) for value in (right, images, other_right, other_images))
-    )
+    counts = (np.asarray(each, float) for each in (right, images, other_right, other_images))
+    x, n, y, m = np.broadcast_arrays(*counts)
     wide, narrow = (x + 0.5, n - x + 0.5), (y + 0.5, m - y + 0.5)
     variances = _beta_variance(*wide), _beta_variance(*narrow)
     # Where both are as wide, the order of the arguments must not decide what is integrated.
@@ -144,10 +142,8 @@ def paired_difference(
         Mean and equal-tailed 95 % interval of first less second, and the probability that it is
         positive.
     """
-    b, c, rest = np.broadcast_arrays(
-        *(np.asarray(value, float) for value in (first, second, alike))
-    )
-    b, c, rest = b + 0.25, c + 0.25, rest + 0.5
+    counts = np.broadcast_arrays(*(np.asarray(each, float) for each in (first, second, alike)))
+    b, c, rest = (each + prior for each, prior in zip(counts, (0.25, 0.25, 0.5), strict=True))
     total = b + c + rest
     mean = (b - c) / total
     spread = np.sqrt(((b + c) / total - mean**2) / (total + 1))

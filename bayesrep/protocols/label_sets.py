@@ -152,22 +152,22 @@ def _list_paths(paths: Sequence[str | Path]) -> str:
 
 
 def _other_images_error(paths: Sequence[str | Path], predictions: Predictions) -> StudyError:
+    """Say that no file has a set of these images, and what the first has."""
+    hint = ""
+    for path in map(Path, paths[:1]):
+        if path.suffix.lower() == ".json":
+            content = strict_json.read(path)
+            table = pl.DataFrame({"image": list(content) if isinstance(content, dict) else []})
+        else:
+            table = _read_rows(path)
+        hint = explain_absence(predictions.images.tolist(), table)
     return StudyError(
         "label-sets-of-other-images",
         where=_list_paths(paths),
         dataset=predictions.dataset,
         example=str(predictions.images[0]),
-        hint="".join([_explain_file(Path(path), predictions) for path in paths][:1]),
+        hint=hint,
     )
-
-
-def _explain_file(path: Path, predictions: Predictions) -> str:
-    if path.suffix.lower() == ".json":
-        content = strict_json.read(path)
-        table = pl.DataFrame({"image": list(content) if isinstance(content, dict) else []})
-    else:
-        table = _read_rows(path)
-    return explain_absence(predictions.images.tolist(), table)
 
 
 def _read(paths: Sequence[str | Path], predictions: Predictions) -> LabelSets | None:
@@ -236,9 +236,9 @@ def _in_order(
         if match is None:
             continue
         number = int(match.group(1))
-        if not 1 <= number <= len(content):
+        if not 1 <= number <= (count := len(content)):
             raise StudyError(
-                "image-beyond-label-sets", path=path, label_set_count=len(content), image=image
+                "image-beyond-label-sets", path=path, label_set_count=count, image=image
             )
         yield normalize_name(image), content[number - 1]
 

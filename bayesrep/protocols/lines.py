@@ -14,17 +14,13 @@ from scipy.special import expit, logit, ndtr, ndtri
 from bayesrep.numerics.estimands import INTERVAL, accuracy_line, slope_standard_error
 from bayesrep.types import Bools, Floats
 
-_TO_SCALE: Mapping[str, Callable[[Floats], Floats]] = {
-    "linear": np.asarray,
-    "probit": ndtri,
-    "logit": logit,
+_SCALES: Mapping[str, tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]] = {
+    "linear": (np.asarray, np.asarray),
+    "probit": (ndtri, ndtr),
+    "logit": (logit, expit),
 }
-_FROM_SCALE: Mapping[str, Callable[[Floats], Floats]] = {
-    "linear": np.asarray,
-    "probit": ndtr,
-    "logit": expit,
-}
-SCALE_NAMES = tuple(_TO_SCALE)
+"""Functions to a scale, and back to accuracies."""
+SCALE_NAMES = tuple(_SCALES)
 LINE_REPLICATES = 1000
 _BLOCK_REPLICATES = 50  # replicates whose weights are held at a time
 
@@ -85,13 +81,9 @@ def fit_lines(
     rows: list[dict[str, object]] = []
     for scale in SCALE_NAMES:
         used = can_be_shown(x, y, scale)
-        lines = None
-        if draws is not None:
-            lines = tuple(transform_accuracies(each[:, used], scale) for each in draws)
-        line = _line(
-            transform_accuracies(x[used], scale), transform_accuracies(y[used], scale), lines
-        )
-        rows += [{"scale": scale, **row} for row in line]
+        lines = tuple(transform_accuracies(each[:, used], scale) for each in draws or ())
+        across, up = (transform_accuracies(each[used], scale) for each in (x, y))
+        rows += [{"scale": scale, **row} for row in _line(across, up, lines)]
     gap = x - y
     images = None if draws is None else (draws[0] - draws[1]).mean(axis=1)
     spread = gap.std(ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else np.nan
@@ -108,23 +100,20 @@ def can_be_shown(x: Floats, y: Floats, scale: str) -> Bools:
 def transform_accuracies(accuracies: Floats, scale: str) -> Floats:
     """Accuracies as a scale shows them; 0 and 1 have a place at the end of it."""
     least = 0.0 if scale == "linear" else 1e-9
-    return _TO_SCALE[scale](np.clip(accuracies, least, 1 - least))
+    return _SCALES[scale][0](np.clip(accuracies, least, 1 - least))
 
 
 def restore_accuracies(values: Floats, scale: str) -> Floats:
     """The accuracies that a scale shows as these values."""
-    return _FROM_SCALE[scale](values)
+    return _SCALES[scale][1](values)
 
 
-def _line(x: Floats, y: Floats, draws: tuple[Floats, ...] | None) -> Iterator[dict[str, object]]:
-    if len(x) < 2:
-        slope, intercept = np.nan, np.nan
-    else:
-        slope, intercept = map(float, accuracy_line(x, y))
-    if draws is None or not len(x):
-        slopes, intercepts = None, None
-    else:
-        slopes, intercepts = map(np.asarray, accuracy_line(*draws))
+def _line(x: Floats, y: Floats, draws: tuple[Floats, ...]) -> Iterator[dict[str, object]]:
+    """Yield the rows of slope and intercept."""
+    slope, intercept = map(float, accuracy_line(x, y)) if len(x) > 1 else (np.nan, np.nan)
+    slopes, intercepts = None, None
+    if draws and len(x):
+        slopes, intercepts = map(np.asarray, accuracy_line(draws[0], draws[1]))
     freedom = len(x) - 2
     spread, centre, scale = _scatter(x, y)
     at_zero = spread * np.sqrt(1 / max(len(x), 1) + centre**2 / scale)
@@ -152,14 +141,9 @@ def _row(
 ) -> dict[str, object]:
     ends = (np.nan, np.nan) if draws is None else np.quantile(draws, INTERVAL)
     half = _student_end(freedom) * error if freedom > 0 else np.nan
-    return {
-        "quantity": quantity,
-        "estimate": float(estimate),
-        "lower": float(ends[0]),
-        "upper": float(ends[1]),
-        "classifiers_lower": float(estimate - half),
-        "classifiers_upper": float(estimate + half),
-    }
+    names = ("estimate", "lower", "upper", "classifiers_lower", "classifiers_upper")
+    values = map(float, (estimate, *ends, estimate - half, estimate + half))
+    return {"quantity": quantity, **dict(zip(names, values, strict=True))}
 
 
 def line_band(
@@ -186,15 +170,13 @@ def line_band(
     if np.count_nonzero(used) < 3:
         nowhere = np.full(np.shape(at), np.nan)
         return nowhere, nowhere, nowhere
-    x, y, where = (
-        transform_accuracies(each, scale) for each in (x[used], y[used], np.asarray(at, float))
-    )
+    shown = (x[used], y[used], np.asarray(at, float))
+    x, y, where = (transform_accuracies(each, scale) for each in shown)
     slope, intercept = map(float, accuracy_line(x, y))
     spread, centre, size = _scatter(x, y)
     middle = slope * where + intercept
     error = spread * np.sqrt(1 / len(x) + (where - centre) ** 2 / size)
     half = _student_end(len(x) - 2) * error
-    line, lower, upper = (
-        restore_accuracies(end, scale) for end in (middle, middle - half, middle + half)
-    )
+    ends = (middle, middle - half, middle + half)
+    line, lower, upper = (restore_accuracies(each, scale) for each in ends)
     return line, lower, upper

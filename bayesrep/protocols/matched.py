@@ -27,7 +27,7 @@ from bayesrep.protocols.intervals import (
 from bayesrep.protocols.matching import UNMATCHED_NUMBER, match_at_random, neighbours
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.validation import REQUIRED_ROLES
-from bayesrep.types import Floats
+from bayesrep.types import Floats, Ints
 
 MATCH_ON = ("label+probability", "probability")  # algorithms 1 and 2
 LARGEST_RUNS = 10_000
@@ -151,12 +151,9 @@ def _check(reference: Predictions, replication: Predictions, epsilon: float, run
     if reference.classes != replication.classes:
         raise StudyError("classes-numbered-differently")
     if missing := sorted(set(reference.classifiers) ^ set(replication.classifiers)):
-        raise StudyError(
-            "answers-on-one-dataset-only",
-            classifiers=listing(missing, "classifier"),
-            reference=reference.dataset,
-            replication=replication.dataset,
-        )
+        both = {"reference": reference.dataset, "replication": replication.dataset}
+        names = listing(missing, "classifier")
+        raise StudyError("answers-on-one-dataset-only", classifiers=names, **both)
     if not 0 < epsilon <= 1:
         raise OptionError("epsilon-out-of-range", epsilon=epsilon)
     if runs < 1:
@@ -178,11 +175,8 @@ class _Judged:
 
 def _judge_one(data: Predictions, number: int) -> _Judged:
     assert data.confidence is not None
-    return _Judged(
-        data.first[number],
-        data.confidence[number],
-        (data.first[number] == data.labels).astype(np.float64),
-    )
+    right = data.correct[number].astype(np.float64)
+    return _Judged(data.first[number], data.confidence[number], right)
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,15 +245,16 @@ class _Pair:
         shares = used, matched.mean(axis=0)
         if not self.source_first:
             shares = shares[::-1]
+        sides = zip(REQUIRED_ROLES, (self.reference, self.replication), shares, strict=True)
         return pl.concat(
-            _curve(data, weights).select(pl.lit(role).alias("dataset"), subset, pl.all())
-            for role, data, share in zip(
-                REQUIRED_ROLES, (self.reference, self.replication), shares, strict=True
+            _curve(data, weights).select(
+                pl.lit(role).alias("dataset"), pl.lit(subset).alias("subset"), pl.all()
             )
+            for role, data, share in sides
             for subset, weights in (
-                (pl.lit("all").alias("subset"), np.ones(len(data))),
-                (pl.lit("matched").alias("subset"), share),
-                (pl.lit("unmatched").alias("subset"), 1 - share),
+                ("all", np.ones(len(data))),
+                ("matched", share),
+                ("unmatched", 1 - share),
             )
         )
 
@@ -331,21 +326,20 @@ def _with_interval(table: pl.DataFrame, interval: str) -> pl.DataFrame:
 def _accuracies(rows: list[dict[str, Any]], interval: str) -> pl.DataFrame:
     """The table of all quantities, each with its kind of interval."""
     lower, upper = np.full((2, len(rows)), np.nan)
-    kinds = {
-        kind: [number for number, row in enumerate(rows) if kind in row]
-        for kind in ("size", "independent", "paired")
-    }
-    size = np.array([rows[number]["size"] for number in kinds["size"]])
-    estimate = np.array([rows[number]["estimate"] for number in kinds["size"]])
-    lower[kinds["size"]], upper[kinds["size"]] = proportion_interval(
-        np.where(size > 0, estimate * size, 0), size, interval
-    )
-    counts = np.array([rows[number]["independent"] for number in kinds["independent"]]).T
-    lower[kinds["independent"]], upper[kinds["independent"]], _ = independent_difference(*counts)
-    cells = np.array([rows[number]["paired"] for number in kinds["paired"]]).T
-    some = np.isfinite(cells[0])
-    numbers = np.array(kinds["paired"])[some]
-    _, lower[numbers], upper[numbers], _ = paired_difference(*cells[:, some])
+
+    def counts_of(kind: str) -> tuple[Ints, Floats]:
+        """Rows with this kind of interval, and what it is made of."""
+        numbers = np.array([number for number, row in enumerate(rows) if kind in row])
+        return numbers, np.array([rows[number][kind] for number in numbers])
+
+    one, size = counts_of("size")
+    right = np.where(size > 0, np.array([rows[number]["estimate"] for number in one]) * size, 0)
+    lower[one], upper[one] = proportion_interval(right, size, interval)
+    two, counts = counts_of("independent")
+    lower[two], upper[two], _ = independent_difference(*counts.T)
+    pairs, cells = counts_of("paired")
+    some = np.isfinite(cells[:, 0])
+    _, lower[pairs[some]], upper[pairs[some]], _ = paired_difference(*cells[some].T)
     names = ("criterion", "classifier", "quantity", "estimate", "run_sd")
     table = pl.DataFrame({name: [row[name] for row in rows] for name in names})
     return table.with_columns(pl.Series("lower", lower), pl.Series("upper", upper)).fill_nan(None)
@@ -358,11 +352,9 @@ def _confidence(
     order = [data.classifiers.index(name) for name in classifiers]
     right, images = data.correct.sum(axis=1)[order], len(data.images)
     lower, upper = proportion_interval(right, images, interval)
-    mean = data.confidence.mean(axis=1)[order]
-    spread = (
-        data.confidence.std(axis=1, ddof=1)[order] if images > 1 else np.full(len(mean), np.nan)
-    )
-    half = 1.96 * spread / np.sqrt(images)
+    mean, half = data.confidence.mean(axis=1)[order], np.full(len(order), np.nan)
+    if images > 1:
+        half = 1.96 * data.confidence.std(axis=1, ddof=1)[order] / np.sqrt(images)
     return pl.DataFrame(
         {
             "classifier": list(classifiers),

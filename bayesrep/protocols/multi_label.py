@@ -102,20 +102,42 @@ def multilabel(
     if not included.any():
         raise StudyError("no-image-with-right-label", dataset=predictions.dataset)
     metrics = list(_metrics(predictions, sets, included))
-    parts = _image_parts(predictions, sets, chosen)
+    sizes, labels = sets.sizes, predictions.labels
+    masks = (np.ones(len(sizes), np.bool_), sizes == 1, sizes > 1)
+    parts = dict(zip(_PART_NAMES, masks, strict=True))
+    parts |= {name: mask[labels] for name, mask in chosen.items()}
+    parts |= {f"{_CATEGORY_PREFIX}{name}": mask for name, mask in sets.categories.items()}
     right, images = (
         np.stack([[(values & part).sum(axis=1) for part in parts.values()] for values in each])
         for each in ([m.right for m in metrics], [m.images for m in metrics])
     )  # [metric, part, classifier]
     p_value = np.full(right.shape, np.nan)
-    random_labels = _random_classes(predictions.labels, len(predictions.classes), trials, seed)
+    ranks = _random_classes(labels, len(predictions.classes), trials, seed)
+    own = slice(len(_PART_NAMES), len(_PART_NAMES) + len(chosen))
     for number, metric in enumerate(metrics):
-        p_value[number, len(_PART_NAMES) : len(_PART_NAMES) + len(chosen)] = _class_bootstrap(
-            metric, predictions.labels, random_labels, chosen
-        )
-    return _table(
-        predictions, [m.name for m in metrics], list(parts), right, images, p_value, interval
-    )
+        p_value[number, own] = _class_bootstrap(metric, labels, ranks, chosen)
+    # [classifier, part, metric]
+    right, images, p_value = (each.transpose(2, 1, 0) for each in (right, images, p_value))
+    lower, upper = proportion_interval(right, images, interval)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        accuracy = right / images
+    change = accuracy - accuracy[:, :1]
+    change[:, 0] = np.nan
+    count, many, kinds = (right.shape[axis] for axis in range(3))
+    return pl.DataFrame(
+        {
+            "classifier": np.repeat(predictions.classifiers, many * kinds),
+            "subset": np.tile(np.repeat(list(parts), kinds), count),
+            "metric": np.tile([metric.name for metric in metrics], count * many),
+            "images": images.ravel(),
+            "right": right.ravel(),
+            "accuracy": accuracy.ravel(),
+            "lower": lower.ravel(),
+            "upper": upper.ravel(),
+            "change": change.ravel(),
+            "p_value": p_value.ravel(),
+        }
+    ).fill_nan(None)
 
 
 def _metrics(predictions: Predictions, sets: LabelSets, included: Bools) -> Iterator[_Metric]:
@@ -130,18 +152,6 @@ def _metrics(predictions: Predictions, sets: LabelSets, included: Bools) -> Iter
         yield _Metric("top-5 corrections already right", good & five & ~first, five & ~first)
     else:
         yield _Metric("multi-label", good, images)
-
-
-def _image_parts(
-    predictions: Predictions, sets: LabelSets, subsets: Mapping[str, Bools]
-) -> dict[str, Bools]:
-    sizes = sets.sizes
-    masks = (np.ones(len(sizes), np.bool_), sizes == 1, sizes > 1)
-    return {
-        **dict(zip(_PART_NAMES, masks, strict=True)),
-        **{name: mask[predictions.labels] for name, mask in subsets.items()},
-        **{f"{_CATEGORY_PREFIX}{name}": mask for name, mask in sets.categories.items()},
-    }
 
 
 def _random_classes(labels: NDArray[np.integer], classes: int, trials: int, seed: int) -> Ints:
@@ -187,36 +197,3 @@ def _by_class(values: Bools, labels: NDArray[np.integer], classes: int) -> Float
     sums = np.zeros((len(values), classes))
     sums[:, present] = np.add.reduceat(values[:, order], starts, axis=1, dtype=np.float64)
     return sums
-
-
-def _table(
-    predictions: Predictions,
-    metrics: list[str],
-    parts: list[str],
-    right: Ints,
-    images: Ints,
-    p_value: Floats,
-    interval: str,
-) -> pl.DataFrame:
-    # [classifier, part, metric]
-    right, images = (each.transpose(2, 1, 0) for each in (right, images))
-    lower, upper = proportion_interval(right, images, interval)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        accuracy = right / images
-    change = accuracy - accuracy[:, :1]
-    change[:, 0] = np.nan
-    count, many, kinds = right.shape
-    return pl.DataFrame(
-        {
-            "classifier": np.repeat(predictions.classifiers, many * kinds),
-            "subset": np.tile(np.repeat(parts, kinds), count),
-            "metric": np.tile(metrics, count * many),
-            "images": images.ravel(),
-            "right": right.ravel(),
-            "accuracy": accuracy.ravel(),
-            "lower": lower.ravel(),
-            "upper": upper.ravel(),
-            "change": change.ravel(),
-            "p_value": p_value.transpose(2, 1, 0).ravel(),
-        }
-    ).fill_nan(None)

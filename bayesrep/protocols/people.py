@@ -5,7 +5,7 @@ people select each label of an image (the *contains* tasks), and which objects i
 main one's label (the *classify* tasks). Either may be of some of the images alone.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +62,7 @@ class People:
     shown: LabelValues | None = None  # how many annotators were asked about each of these
     # The object, from 1, that each label is said of; 0 where nobody selected it, or with none
     object: LabelValues | None = None
-    names: LabelValues | None = (
-        None  # whether a label is the one by which most people call its object
-    )
+    names: LabelValues | None = None  # whether most people call a label's object by it
     chosen: LabelValues | None = None  # how many select each label as that of an object
     # Objects of each image [N], 0 where it was not classified; then the main one's label, or -1.
     number: NDArray[np.int64] | None = None
@@ -213,9 +211,7 @@ def people_beside(predictions: Predictions, people: People) -> Predictions:
     if people.main is not None:
         named["people, choosing"] = people.main
     answers = np.stack(list(named.values()))[:, :, None]
-    humans = Predictions(
-        predictions.dataset, predictions.images, predictions.classes, own, tuple(named), answers
-    )
+    humans = replace(predictions, classifiers=tuple(named), answers=answers, confidence=None)
     return beside(predictions, humans)
 
 

@@ -6,12 +6,11 @@ own label where nobody selects that either.
 Intervals are over images: the people are those who were asked.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
 from bayesrep.protocols.intervals import proportion_interval
@@ -20,6 +19,8 @@ from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Bools, Floats
 
 TOP_K = 5
+Row: TypeAlias = tuple[str, str, Any, Any]
+"""Statistic, figure, images of which it is so, images that count; numbers, or [C]."""
 
 
 def compare_labels_with_people(
@@ -47,18 +48,16 @@ def compare_labels_with_people(
     StudyError
         Where nothing is known of any image.
     """
-    rows = list(_image_statistics(predictions, people))
+    return _shares({}, list(_image_statistics(predictions, people)), interval)
+
+
+def _shares(names: Mapping[str, Any], rows: Sequence[Row], interval: str) -> pl.DataFrame:
+    """Names, and shares of images with their intervals; each name has all rows."""
     if not rows:
         raise StudyError("seen-by-people-unknown")
-    is_so, n_images = (np.array([int(row[place]) for row in rows]) for place in (2, 3))
-    names = {"statistic": [row[0] for row in rows], "figure": [row[1] for row in rows]}
-    return _shares(names, is_so, n_images, interval)
-
-
-def _shares(
-    names: Mapping[str, Any], images: NDArray[Any], total: NDArray[Any], interval: str
-) -> pl.DataFrame:
-    """Names, and shares of images with their intervals."""
+    images, total = (np.stack([row[n] for row in rows], axis=-1).ravel() for n in (2, 3))
+    texts = {n: [row[k] for row in rows] for k, n in enumerate(("statistic", "figure"))}
+    names = {**names, **{n: each * (len(images) // len(rows)) for n, each in texts.items()}}
     lower, upper = proportion_interval(images, total, interval)
     with np.errstate(invalid="ignore"):
         numbers = {"of": total, "images": images, "share": images / total}
@@ -66,10 +65,7 @@ def _shares(
     return pl.DataFrame({**names, **numbers}).fill_nan(None)
 
 
-def _image_statistics(
-    predictions: Predictions, people: People
-) -> Iterator[tuple[str, str, int, int]]:
-    """Statistic, figure, images of which it is so, images that count."""
+def _image_statistics(predictions: Predictions, people: People) -> Iterator[Row]:
     own = predictions.labels
     if people.frequency is not None:
         freq = people.frequency
@@ -131,21 +127,10 @@ def compare_predictions_with_people(
         seen by people, as different objects (appendix C.1).
     """
     rows = list(_prediction_statistics(predictions, people))
-    if not rows:
-        raise StudyError("seen-by-people-unknown")
-    right, n_images = (np.stack([row[place] for row in rows], axis=1).ravel() for place in (2, 3))
-    names = {
-        "classifier": np.repeat(predictions.classifiers, len(rows)),
-        "statistic": [row[0] for row in rows] * len(predictions.classifiers),
-        "figure": [row[1] for row in rows] * len(predictions.classifiers),
-    }
-    return _shares(names, right, n_images, interval)
+    return _shares({"classifier": np.repeat(predictions.classifiers, len(rows))}, rows, interval)
 
 
-def _prediction_statistics(
-    predictions: Predictions, people: People
-) -> Iterator[tuple[str, str, NDArray[np.integer[Any]], NDArray[np.integer[Any]]]]:
-    """Statistic, figure, and of every classifier the images of which it is so, and that count."""
+def _prediction_statistics(predictions: Predictions, people: People) -> Iterator[Row]:
     answered, own, first = predictions.answered, predictions.labels, predictions.first
 
     def count_images(is_so: Bools, subset: Bools) -> tuple[Any, Any]:
@@ -153,21 +138,14 @@ def _prediction_statistics(
 
     if people.number is not None and people.object is not None and people.main is not None:
         object_numbers = people.object.values_of(first, 0)
-        named = (
-            np.zeros_like(object_numbers)
-            if people.names is None
-            else people.names.values_of(first, missing=0)
-        )
-        for name, images in (
-            ("several objects", people.number > 1),
-            ("one object", people.number == 1),
-        ):
+        named = np.zeros_like(object_numbers)
+        if people.names is not None:
+            named = people.names.values_of(first, missing=0)
+        several, one = people.number > 1, people.number == 1
+        for name, images in (("several objects", several), ("one object", one)):
             both = answered & images
-            yield (
-                f"{name}: right by the own label",
-                "4a",
-                *count_images(predictions.correct, both),
-            )
+            counts = count_images(predictions.correct, both)
+            yield f"{name}: right by the own label", "4a", *counts
             yield f"{name}: right by any object", "4b", *count_images(named > 0, both)
         # Images whose main object, by people, is not the label of the benchmark.
         another = answered & (people.number > 0) & (people.main != own)
@@ -176,9 +154,8 @@ def _prediction_statistics(
         yield f"{text} main label", "6", *count_images(first == people.main, another)
         if predictions.answers.shape[2] >= TOP_K:
             mine = people.object.values_of(own, 0)
-            corrected = (
-                predictions.correct_within(TOP_K) & ~predictions.correct & (people.number > 0)
-            )
+            corrected = predictions.correct_within(TOP_K) & ~predictions.correct
+            corrected &= people.number > 0
             different = (object_numbers > 0) & (mine > 0) & (object_numbers != mine)
             text = "top-5 corrections that are two objects"
             yield text, "22", *count_images(different, answered & corrected)

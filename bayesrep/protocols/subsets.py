@@ -58,7 +58,12 @@ def read_groups(path: str | Path, classes: Sequence[str]) -> dict[str, NDArray[n
     """
     file = Path(path)
     if file.suffix.lower() == ".npy":
-        rows = _superclasses(file)
+        content = read_array(file)
+        mapping = content.item() if content.shape == () and content.dtype == object else None
+        if not isinstance(mapping, Mapping):
+            raise StudyError("no-superclass-mapping", file=file)
+        pairs = [(str(each), str(name)) for name, members in mapping.items() for each in members]
+        rows = pl.DataFrame(pairs, schema=["class", SUPERCLASS_COLUMN], orient="row")
     else:
         table, where = read_only(file, ("class",))
         require(table, ("class",), where)
@@ -97,19 +102,9 @@ def read_grouping(
     if column is None and len(groups) == 1:
         return next(iter(groups.values()))
     if column not in groups:
-        raise OptionError(
-            "unknown-grouping-column", column=column, path=path, choices=", ".join(groups)
-        )
+        known = ", ".join(groups)
+        raise OptionError("unknown-grouping-column", column=column, path=path, choices=known)
     return groups[column]
-
-
-def _superclasses(file: Path) -> pl.DataFrame:
-    content = read_array(file)
-    mapping = content.item() if content.shape == () and content.dtype == object else None
-    if not isinstance(mapping, Mapping):
-        raise StudyError("no-superclass-mapping", file=file)
-    rows = [(str(number), str(name)) for name, members in mapping.items() for number in members]
-    return pl.DataFrame(rows, schema=["class", SUPERCLASS_COLUMN], orient="row")
 
 
 def class_subsets(

@@ -50,14 +50,10 @@ class Drop:
     @property
     def clear_share(self) -> Estimate | None:
         """The share, where drop, selection and remainder are all clear; it lies in [0, 1]."""
-        clear = (
-            self.measured.is_above_zero
-            and self.selection.is_above_zero
-            and self.remaining.is_above_zero
-        )
-        return (
-            self.share if clear and self.share.lower is not None and is_share(self.share) else None
-        )
+        parts = (self.measured, self.selection, self.remaining)
+        clear = all(part.is_above_zero for part in parts)
+        told = clear and self.share.lower is not None and is_share(self.share)
+        return self.share if told else None
 
 
 def is_share(estimate: Estimate) -> bool:
@@ -105,8 +101,8 @@ def headline(drop: Drop, *, classifiers: int, words: Words = IMAGE_WORDS) -> str
         return "No clear drop in accuracy"
     size = f"{write_points(measured.value, _digits(measured))}-point drop"
     if remaining.lower is None:
-        n_digits = write_points(remaining.value, 1)
-        return f"A {size}; by an estimate without interval, {n_digits} points remain"
+        left = write_points(remaining.value, 1)
+        return f"A {size}; by an estimate without interval, {left} points remain"
     if remaining.is_below_zero:
         return f"Selection more than explains the {size}"
     if not remaining.is_above_zero:
@@ -189,9 +185,8 @@ def _resolution(measured: Estimate, images: tuple[int, int], words: Words) -> st
         return f"With {many}, no drop at all can be seen. "
     if half == 0:  # no classifier errs, or none is right
         return ""
-    return (
-        f"With {many}, drops under {write_points(half, _digits(measured))} points cannot be seen. "
-    )
+    least = write_points(half, _digits(measured))
+    return f"With {many}, drops under {least} points cannot be seen. "
 
 
 def _division(drop: Drop, they: str) -> str:
@@ -257,12 +252,11 @@ def _interval(estimate: Estimate, digits: int, *, unit: str = "", none: str = ""
     text = f"{write_points(estimate.value, digits)}{unit}"
     if estimate.lower is None or estimate.upper is None:
         return f"{text} {none}"
-    return (
-        f"{text} ({write_points(estimate.lower, digits)} to {write_points(estimate.upper, digits)})"
-    )
+    lower, upper = (write_points(end, digits) for end in (estimate.lower, estimate.upper))
+    return f"{text} ({lower} to {upper})"
 
 
 def _digits(estimate: Estimate) -> int:
     if estimate.lower is None or estimate.upper is None:
         return 1
-    return 1 if estimate.upper - estimate.lower >= LEAST_WIDTH else 2
+    return 2 if estimate.upper - estimate.lower < LEAST_WIDTH else 1

@@ -146,12 +146,12 @@ def fates_text(every: "WithClear") -> str:
     text = f"{sum(fates.values()):,} images: {fates_listed}."
     went, clear = fates.get("classify", 0), fates.get("clear", 0)
     remark = f"Beside the classified images the table has {every.clear:,} clear ones, of one object"
-    if every.classified < went:
-        return (
-            f"{text}\n{every.classified:,} of the {went:,} are classified. {remark}: as large a "
-            f"part of the {clear:,}, so that shares are those of all."
-        )
-    return f"{text}\n{remark}."
+    if every.classified == went:
+        return f"{text}\n{remark}."
+    return (
+        f"{text}\n{every.classified:,} of the {went:,} are classified. {remark}: as large a "
+        f"part of the {clear:,}, so that shares are those of all."
+    )
 
 
 def matching_text(

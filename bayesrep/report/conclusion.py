@@ -7,7 +7,7 @@ import polars as pl
 
 from bayesrep.errors import plain_text
 from bayesrep.numerics.rounding import write_points
-from bayesrep.report.answer import Drop, answer_for, drop_of, measured_drop
+from bayesrep.report.answer import answer_for, drop_of, measured_drop
 from bayesrep.report.methods import label_of
 from bayesrep.report.table_format import percent
 from bayesrep.studies.representation import number
@@ -25,19 +25,13 @@ CLEAR_PROBABILITY = 0.975
 def drop_sentence(study: Study, gaps: pl.DataFrame) -> str:
     """State how much of the drop is real, by the last method of a table of gaps."""
     method = gaps["method"][-1]
-    return plain_text(
-        answer_for(study, division_of(study, gaps.filter(pl.col("method") == method)))
-    )
+    drop = drop_of(gaps.filter(pl.col("method") == method), measured_drop(study))
+    return plain_text(answer_for(study, drop))
 
 
 def estimate_sentence(study: Study, gaps: pl.DataFrame) -> str:
     """State how much of the drop is real, with the method's name."""
     return f"By {plain_text(label_of(str(gaps['method'][-1])))}: {drop_sentence(study, gaps)}"
-
-
-def division_of(study: Study, gaps: pl.DataFrame) -> Drop:
-    """The measured drop, divided by the one method of a table of gaps."""
-    return drop_of(gaps, measured_drop(study))
 
 
 def components_sentence(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:

@@ -20,7 +20,6 @@ from bayesrep.estimators.analysis import Analysis
 from bayesrep.inference import fit
 from bayesrep.posterior import write_posterior
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.report import vega
 from bayesrep.report.answer import answer_for, drop_of, measured_drop
 from bayesrep.report.estimates_text import method_table, spread
 from bayesrep.report.figure import has_pictures, on_paper, save_picture
@@ -29,7 +28,7 @@ from bayesrep.report.page import write_page
 from bayesrep.report.sections import gather
 from bayesrep.report.sections.accuracies_figure import posterior_figure
 from bayesrep.report.sections.section import quiet
-from bayesrep.report.table_format import columns, percent
+from bayesrep.report.table_format import Cell, list_rows, percent
 from bayesrep.studies.simulate import simulate_study
 from bayesrep.studies.study import Study
 from bayesrep.summary.tables import accuracies, gaps
@@ -130,17 +129,10 @@ def demo_text(demo: Demo) -> str:
     table = wide.join(
         interval.select("classifier", "reference_accuracy", "lower", "upper"), on="classifier"
     )
-    rows = [
-        [
-            row["classifier"],
-            *(percent(row[n]) for n in ("reference_accuracy", *METHODS, model)),
-            f"{percent(row['lower'])} to {percent(row['upper'])}",
-            percent(row["true_adjusted_accuracy"]),
-        ]
-        for row in table.iter_rows(named=True)
-    ]
-    named = [label_of(name) for name in (*METHODS, model)]
-    header = ["classifier", "reference", *named, "95 % interval", TRUTH_FOLDER]
+    cells: dict[str, Cell] = {"classifier": "{classifier}", "reference": "{reference_accuracy:1p}"}
+    cells |= {label_of(name): f"{{{name}:1p}}" for name in (*METHODS, model)}
+    cells |= {"95 % interval": "{lower:1p} to {upper:1p}"}
+    cells |= {TRUTH_FOLDER: "{true_adjusted_accuracy:1p}"}
     diagnosis = examine(demo.fitted.posterior, demo.fitted, with_agreement=False)
     return "\n".join(
         [
@@ -152,9 +144,9 @@ def demo_text(demo: Demo) -> str:
             "",
             "Accuracy at the reference's selection frequencies, in percent:",
             "",
-            columns(header, rows),
-            f"{len(rows)} of {len(demo.study.classifiers)} classifiers; estimates.csv of --out has "
-            "all of them.",
+            list_rows(table, cells),
+            f"{len(table)} of {len(demo.study.classifiers)} classifiers; estimates.csv of --out "
+            "has all of them.",
             "",
             f"Trust, as `bayesrep diagnose` says: {diagnosis.trust}. "
             + VERDICT_TEXTS[diagnosis.trust].format(assumption=diagnosis.assumption),
@@ -173,11 +165,6 @@ def _headline(study: Study, fitted: Fitted, truth: pl.DataFrame) -> str:
         f"{answer_for(study, drop)}\nThe simulation knows the truth: "
         f"{percent(gap, 1)} points remain, {verdict}."
     )
-
-
-def demo_figure(demo: Demo) -> vega.Spec:
-    """Reference accuracy against replication accuracy, before and after adjustment."""
-    return on_paper(posterior_figure(demo.fitted, demo.study))
 
 
 def demo_facts(demo: Demo) -> dict[str, Any]:
@@ -213,7 +200,7 @@ def write_demo(demo: Demo, out: Path) -> None:
         write_posterior(demo.fitted.posterior, folder / "posterior.nc")
         demo.table.write_csv(folder / "estimates.csv")
         facts = json.dumps(demo_facts(demo), indent=1)
-        figure = demo_figure(demo)
+        figure = on_paper(posterior_figure(demo.fitted, demo.study))
         for suffix in (".png", ".svg") if has_pictures() else ():
             save_picture(figure, folder / f"adjusted-accuracy{suffix}")
         content = gather(demo.study, demo.fitted.posterior, points=demo.points)

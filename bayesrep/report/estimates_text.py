@@ -15,7 +15,6 @@ from bayesrep.report.table_format import (
     Cell,
     Row,
     cell_text,
-    ends,
     group_quantities,
     list_rows,
     percent,
@@ -38,11 +37,7 @@ def spread(count: int, n_rows: int = 10) -> list[int]:
 
 
 def side_by_side(table: pl.DataFrame, top: int | None, words: Words = IMAGE_WORDS) -> str:
-    """Rows of `bayesrep.estimate`, a line a classifier and a column a method, in percent.
-
-    Of many classifiers some are shown, spread over all, and how many there are is said; with `top`
-    the first so many.
-    """
+    """Rows of `bayesrep.estimate`, a line a classifier and a column a method, in percent."""
     names = table["classifier"].unique(maintain_order=True).to_list()
     methods = table["method"].unique(maintain_order=True).to_list()
     rows: dict[str, dict[str, Any]] = {name: {"classifier": name, "of": {}} for name in names}
@@ -50,17 +45,11 @@ def side_by_side(table: pl.DataFrame, top: int | None, words: Words = IMAGE_WORD
         rows[row["classifier"]] |= {"reference": row["reference_accuracy"], **row}
         rows[row["classifier"]]["of"][row["method"]] = row
 
-    def accuracy_cell(method: str) -> Cell:
-        return lambda row: percent(row["of"][method]["adjusted_accuracy"])
-
     cells: dict[str, Cell] = {words.classifier: "{classifier}", "reference": "{reference:1p}"}
-    cells |= {label_of(method): accuracy_cell(method) for method in methods}
-    has_intervals = table.filter(pl.col("method") == methods[-1])["lower"].null_count() < len(names)
-    if has_intervals:
-        last = methods[-1]
-        cells[f"95 % ({label_of(last)})"] = lambda row: ends(
-            row["of"][last]["lower"], row["of"][last]["upper"]
-        )
+    cells |= {label_of(each): f"{{of[{each}][adjusted_accuracy]:1p}}" for each in methods}
+    last = methods[-1]
+    if table.filter(pl.col("method") == last)["lower"].null_count() < len(names):
+        cells[f"95 % ({label_of(last)})"] = f"{{of[{last}][lower]:1p}} to {{of[{last}][upper]:1p}}"
     every = list(rows.values())
     chosen = _choose_places(len(every), top)
     more = remaining(len(chosen), len(every), words.classifiers)
@@ -74,11 +63,9 @@ def _choose_places(count: int, top: int | None) -> list[int]:
 
 def remaining(n_shown: int, total: int, nouns: str) -> str:
     """Say that not all rows are shown, and how to see them; empty where all are."""
-    return (
-        ""
-        if n_shown >= total
-        else f"\n{n_shown} of {total:,} {nouns}; --top all shows them, --format csv prints them."
-    )
+    if n_shown >= total:
+        return ""
+    return f"\n{n_shown} of {total:,} {nouns}; --top all shows them, --format csv prints them."
 
 
 def estimates_table(table: pl.DataFrame, top: int | None, words: Words = IMAGE_WORDS) -> str:
@@ -92,7 +79,11 @@ def estimates_table(table: pl.DataFrame, top: int | None, words: Words = IMAGE_W
         "95 % interval": "{lower:1p} to {upper:1p}",
         "gap": "{bias_corrected_gap:1p}",
         "R-hat": "{rhat:.3f}",
-        "ESS": _effective,
+        "ESS": lambda row: (
+            MISSING_TEXT
+            if None in (sizes := (row["ess_bulk"], row["ess_tail"]))
+            else f"{min(sizes):.0f}"
+        ),
     }
     chosen = _choose_places(len(table), top)
     return list_rows(table[chosen], cells) + remaining(len(chosen), len(table), words.classifiers)
@@ -100,11 +91,6 @@ def estimates_table(table: pl.DataFrame, top: int | None, words: Words = IMAGE_W
 
 def _label(row: Row) -> str:
     return label_of(row["method"])
-
-
-def _effective(row: Row) -> str:
-    sizes = row["ess_bulk"], row["ess_tail"]
-    return MISSING_TEXT if None in sizes else f"{min(sizes):.0f}"
 
 
 def gaps_table(table: pl.DataFrame, *, clear: bool) -> str:
@@ -148,8 +134,7 @@ def explain_missing_shares(table: pl.DataFrame, *, clear: bool) -> str:
     """Why `gaps_table` leaves shares out, as a line; empty where it has all of them."""
     if not clear:
         return "No share explained (-): it is not clear that there is a drop.\n"
-    rows = table.filter(quantity="share_explained").iter_rows(named=True)
-    if all(map(_tells_share, rows)):
+    if all(map(_tells_share, table.filter(quantity="share_explained").iter_rows(named=True))):
         return ""
     return "No share explained (-) where it, or its interval, goes beyond 0 to 100 %.\n"
 

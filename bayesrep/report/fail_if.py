@@ -70,7 +70,8 @@ class Condition:
         values = [(each, _value(each, numbers)) for each in self.comparisons]
         if not all(COMPARE_BY[each.operator](value, each.right) for each, value in values):
             return ""
-        return " and ".join(f"{each.text} ({_show_value(value)})" for each, value in values)
+        shown = (v if isinstance(v, str) else f"{v:.4g}" for _, v in values)
+        return " and ".join(f"{e.text} ({v})" for (e, _), v in zip(values, shown, strict=True))
 
 
 def parse_condition(text: str) -> Condition:
@@ -104,9 +105,8 @@ def _comparison(part: str, whole: str) -> ConditionTerm:
     try:
         number = float(right)
     except ValueError:
-        raise OptionError(
-            "condition-number-invalid", condition=label, number=plain_text(right)
-        ) from None
+        facts = {"condition": label, "number": plain_text(right)}
+        raise OptionError("condition-number-invalid", **facts) from None
     return ConditionTerm(part, name, classifier, end, sign, number)
 
 
@@ -116,16 +116,14 @@ def _value(each: ConditionTerm, numbers: Mapping[str, Any]) -> float | str:
         if numbers["trust"] is None:
             raise OptionError("condition-verdict-not-known", condition=plain_text(each.text))
         return str(numbers["trust"]["verdict"])
-    name = each.classifier
-    value = _joint_value(each, numbers) if name is None else _value_of_one(each, name, numbers)
+    if each.classifier is not None:
+        value = _value_of_one(each, each.classifier, numbers)
+    else:
+        drop = numbers["drop"]
+        value = None if drop is None else drop[JOINT_QUANTITIES[each.name]][each.end]
     if value is None:
         raise OptionError("condition-quantity-not-known", condition=plain_text(each.text))
     return value if each.name == "rank" else 100 * value
-
-
-def _joint_value(each: ConditionTerm, numbers: Mapping[str, Any]) -> float | None:
-    drop = numbers["drop"]
-    return None if drop is None else drop[JOINT_QUANTITIES[each.name]][each.end]
 
 
 def _value_of_one(each: ConditionTerm, name: str, numbers: Mapping[str, Any]) -> float | None:
@@ -133,19 +131,15 @@ def _value_of_one(each: ConditionTerm, name: str, numbers: Mapping[str, Any]) ->
     if table is None:
         return None
     if name not in table["classifier"]:
-        raise OptionError(
-            "condition-classifier-unknown",
-            condition=plain_text(each.text),
-            classifier=plain_text(name),
-        )
+        facts = {"condition": plain_text(each.text), "classifier": plain_text(name)}
+        raise OptionError("condition-classifier-unknown", **facts)
     row = table["classifier"].index(name)
     ends = {"value": method, "lower": f"{method}_lower", "upper": f"{method}_upper"}
     match each.name:
         case "rank":
-            ranks = numbers["ranks"]
-            return (
-                None if ranks is None else ranks["rank" if each.end == "value" else each.end][row]
-            )
+            if (ranks := numbers["ranks"]) is None:
+                return None
+            return ranks["rank" if each.end == "value" else each.end][row]
         case "adjusted_accuracy":
             return table[ends[each.end]][row]
         case "adjusted_gap":
@@ -154,7 +148,3 @@ def _value_of_one(each: ConditionTerm, name: str, numbers: Mapping[str, Any]) ->
             return None if adjusted is None else table["reference"][row] - adjusted
         case _:
             return table[each.name.removesuffix("_accuracy")][row]
-
-
-def _show_value(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:.4g}"

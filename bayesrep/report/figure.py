@@ -46,6 +46,8 @@ KEY_MARKS: Mapping[str, tuple[str, str | None, str]] = {
     "upright": (UPRIGHT_SHAPE, None, Css.INK),
 }
 """Shape, filling and stroke of the marks of a key, which are classes of page.css."""
+_SVG_NAME = re.compile(r"\b(clip|gradient_)\d+")
+_PDF_REFS = re.compile(rb"(?:\n +/\w+ \d+ 0 R)+")
 
 
 class Reading(NamedTuple):
@@ -75,8 +77,12 @@ class Figure(NamedTuple):
 
 def on_paper(figure: Figure, **values: Any) -> Spec:
     """The figure as one Vega-Lite specification with its rows, a key and sizes for a paper."""
-    spec = _set_width(_with_values(figure.spec, values), WIDTH_PIXELS)
-    return _finish(_with_key(spec, figure.key, columns=3), [figure])
+    spec = figure.spec
+    if given := spec.get("params"):
+        names = [each["name"] for each in given]
+        chosen = {name: {"name": name, "value": values[name]} for name in values}
+        spec = {**spec, "params": [chosen.get(n, p) for n, p in zip(names, given, strict=True)]}
+    return _finish(_with_key(_set_width(spec, WIDTH_PIXELS), figure.key, columns=3), [figure])
 
 
 def beside(figures: Sequence[Figure], columns: int = 2) -> Spec:
@@ -98,14 +104,6 @@ def beside(figures: Sequence[Figure], columns: int = 2) -> Spec:
         "spacing": 24,
     }
     return _finish(whole, figures)
-
-
-def _with_values(spec: Spec, values: Mapping[str, Any]) -> Spec:
-    params = [
-        {"name": each["name"], "value": values[each["name"]]} if each["name"] in values else each
-        for each in spec.get("params", [])
-    ]
-    return {**spec, **({"params": params} if params else {})}
 
 
 def _set_width(spec: Spec, width: int) -> Spec:
@@ -170,8 +168,14 @@ def picture_bytes(spec: Mapping[str, Any], kind: str, *, scale: float = PIXEL_SC
     text = json.dumps(spec, allow_nan=False)
     if kind == "png":
         return vl_convert.vegalite_to_png(text, vl_version=VEGA_LITE_VERSION, scale=scale)
-    svg = _number_anew(vl_convert.vegalite_to_svg(text, vl_version=VEGA_LITE_VERSION))
-    return svg.encode() if kind == "svg" else _in_order(vl_convert.svg_to_pdf(svg))
+    drawn = vl_convert.vegalite_to_svg(text, vl_version=VEGA_LITE_VERSION)
+    # The library goes on counting from the last drawing, and orders a PDF's resources by hashes.
+    numbers: dict[str, int] = {}
+    svg = _SVG_NAME.sub(lambda n: f"{n[1]}{numbers.setdefault(n[0], len(numbers))}", drawn)
+    if kind == "svg":
+        return svg.encode()
+    pdf = vl_convert.svg_to_pdf(svg)
+    return _PDF_REFS.sub(lambda refs: b"\n" + b"\n".join(sorted(refs[0].split(b"\n")[1:])), pdf)
 
 
 def save_picture(spec: Mapping[str, Any], path: Path) -> None:
@@ -182,22 +186,3 @@ def save_picture(spec: Mapping[str, Any], path: Path) -> None:
     kind = check_format(path).suffix.lower()[1:]
     with replaced_file(path) as partial:
         partial.write_bytes(picture_bytes(spec, kind))
-
-
-_SVG_NAME = re.compile(r"\b(clip|gradient_)\d+")
-
-
-def _number_anew(svg: str) -> str:
-    """An SVG whose parts are numbered as they come: the library goes on counting from the last."""
-    numbers: dict[str, int] = {}
-    return _SVG_NAME.sub(
-        lambda named: f"{named[1]}{numbers.setdefault(named[0], len(numbers))}", svg
-    )
-
-
-_PDF_REFS = re.compile(rb"(?:\n +/\w+ \d+ 0 R)+")
-
-
-def _in_order(pdf: bytes) -> bytes:
-    """A PDF whose resources are in order: the library has them in that of its hashes."""
-    return _PDF_REFS.sub(lambda lines: b"\n" + b"\n".join(sorted(lines[0].split(b"\n")[1:])), pdf)

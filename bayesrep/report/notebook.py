@@ -111,8 +111,7 @@ def report(
 
     if out is not None:
         _new(out, (".html", ".htm"), force=False)
-    options: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed}
-    content = gather(need_study(study), posterior, **options)
+    content = gather(need_study(study), posterior, bootstrap=bootstrap, seed=seed)
     notebook = NotebookReport(page(content), content.missing_sections)
     if out is not None:
         notebook.save(out)

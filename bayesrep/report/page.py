@@ -6,10 +6,12 @@ script, and in JSON whose "<" is written as an escape.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from bayesrep.atomic import replaced_file
 from bayesrep.posterior.groups import Posterior
@@ -20,6 +22,7 @@ from bayesrep.report.sections import Accuracies, Content, Ranking, Trust, gather
 from bayesrep.report.sections.accuracies import classifier_sentences
 from bayesrep.report.sections.section import Block
 from bayesrep.report.wording import real_minus
+from bayesrep.studies.representation import spread
 from bayesrep.studies.study import Study
 from bayesrep.studies.vocabulary import Words, words_of
 from bayesrep.version import __version__
@@ -64,16 +67,11 @@ def _front(content: Content) -> FirstScreen:
     summary = _summary(study)
     if (opening := content.opening) is None:
         return FirstScreen(f"{study.name}: how much of the accuracy drop is real?", summary)
-    caveat = content.caveat
-    return FirstScreen(
-        title=f"No answer: {caveat}" if caveat else opening.title,
-        summary=summary,
-        kicker=study.name,
-        sentence=f"No answer, since {caveat}: {opening.sentence}" if caveat else opening.sentence,
-        badge=trust.badge if isinstance(trust, Trust) else None,
-        figure=opening.figure,
-        missing=opening.missing,
-    )
+    title, sentence, figure, missing = opening
+    if caveat := content.caveat:
+        title, sentence = f"No answer: {caveat}", f"No answer, since {caveat}: {sentence}"
+    badge = trust.badge if isinstance(trust, Trust) else None
+    return FirstScreen(title, summary, study.name, sentence, badge, figure, missing)
 
 
 def page_of(
@@ -111,7 +109,7 @@ def page_of(
         finalize=write_minus,
     )
     environment.filters["code"] = lambda text: _with_code(write_minus(text))
-    figures = [*([front.figure] if front.figure else [])]
+    figures = [front.figure] if front.figure else []
     figures += [figure for block in blocks for figure in block.figures]
     # Said beside a figure where a name is typed that is none.
     unknown = f"No {words.classifier} is called so."
@@ -148,11 +146,9 @@ def _with_code(text: str) -> Any:
     """A sentence, escaped, in which `commands` are set as such."""
     from markupsafe import Markup, escape
 
-    def parts() -> Iterator[Any]:
-        for place, part in enumerate(text.split("`")):
-            yield Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
-
-    return Markup("").join(parts())
+    code = Markup("<code>{}</code>")
+    parts = enumerate(text.split("`"))
+    return Markup("").join(code.format(part) if n % 2 else escape(part) for n, part in parts)
 
 
 def _inline(script: str) -> str:
@@ -167,22 +163,15 @@ def _json(value: Any) -> str:
 
 def _summary(study: Study) -> str:
     words, count = words_of(study), len(study.classifiers)
-    sizes = ", ".join(
-        f"{role}{f' ({data.name})' if data.name != role else ''}: "
-        f"{len(data.images):,} {words.images}"
-        + (
-            f", {len(data.left_out):,} more left out, which could not be decoded"
-            if data.left_out
-            else ""
-        )
-        for role, data in study.datasets.items()
-    )
-    low, high = (
-        pick(int(pick(data.shown)) for data in study.datasets.values()) for pick in (min, max)
-    )
-    each = f"{low}" if low == high else f"{low} to {high}"
+    parts: list[str] = []
+    for role, data in study.datasets.items():
+        named = f"{role}{f' ({data.name})' if data.name != role else ''}"
+        parts.append(f"{named}: {len(data.images):,} {words.images}")
+        if data.left_out:
+            parts.append(f"{len(data.left_out):,} more left out, which could not be decoded")
+    sizes, shown = ", ".join(parts), np.concatenate([d.shown for d in study.datasets.values()])
     return (
         f"{count:,} {words.classifier if count == 1 else words.classifiers}. "
-        f"{sizes[0].upper()}{sizes[1:]}. "
-        f"{each} {words.annotator if high == 1 else words.annotators} an {words.image}."
+        f"{sizes[0].upper()}{sizes[1:]}. {spread(shown)} "
+        f"{words.annotator if shown.max() == 1 else words.annotators} an {words.image}."
     )

@@ -18,9 +18,8 @@ REPORT_FORMAT = "bayesrep report 1"
 def numbers_of(content: Content) -> dict[str, Any]:
     """Everything that the report says in numbers."""
     study = content.study
-    sections = content.sections
-    answer, trust = sections[Answer], sections[Trust]
-    accuracies, ranking = sections[Accuracies], sections[Ranking]
+    kinds = (Answer, Trust, Accuracies, Ranking)
+    answer, trust, accuracies, ranking = (content.sections[kind] for kind in kinds)
     # Every name is there in every report; what cannot be said is null.
     facts: dict[str, Any] = {
         "format": REPORT_FORMAT,
@@ -29,15 +28,9 @@ def numbers_of(content: Content) -> dict[str, Any]:
             "classifiers": len(study.classifiers),
             "images": {role: len(data.images) for role, data in study.datasets.items()},
         },
-        "headline": None,
-        "answer": None,
-        "method": None,
-        "drop": None,
+        **dict.fromkeys(("headline", "answer", "method", "drop")),
         "methods": [],
-        "truth": None,
-        "classifiers": None,
-        "trust": None,
-        "ranks": None,
+        **dict.fromkeys(("truth", "classifiers", "trust", "ranks")),
         "missing": content.missing_sections,
     }
     # Sections that could not be made are violations instead.
@@ -62,16 +55,12 @@ def numbers_of(content: Content) -> dict[str, Any]:
             "checks": trust.checks.to_dicts(),
         }
     if isinstance(ranking, Ranking):
-        rank = dict(zip(("rank", "lower", "upper"), map(numbers, ranking.rank), strict=True))
-        facts["ranks"] = {
-            "classifier": list(ranking.classifiers),
-            **rank,
-            "measured": numbers(ranking.measured),
-        }
+        ranks = {"classifier": list(ranking.classifiers)}
+        ranks |= zip(("rank", "lower", "upper"), map(numbers, ranking.rank), strict=True)
+        facts["ranks"] = {**ranks, "measured": numbers(ranking.measured)}
     return facts
 
 
 def _with_interval(estimate: Estimate) -> dict[str, float | None]:
     three = np.array([estimate.value, estimate.lower, estimate.upper], dtype=float)
-    value, lower, upper = numbers(three)
-    return {"value": value, "lower": lower, "upper": upper}
+    return dict(zip(("value", "lower", "upper"), numbers(three), strict=True))

@@ -108,12 +108,9 @@ def _answer(
 
 
 def _difference(row: Row, k: int) -> str:
-    open_ = row["lower"] <= 0 <= row["upper"]
-    verdict = (
-        "which of the two is better is open"
-        if open_
-        else f"{row['model'] if row['difference'] > 0 else row['other']} is better"
-    )
+    verdict = f"{row['model' if row['difference'] > 0 else 'other']} is better"
+    if row["lower"] <= 0 <= row["upper"]:
+        verdict = "which of the two is better is open"
     return (
         f" {row['model']} less {row['other']} at k = {k:,}: {percent(row['difference'])} points "
         f"({ends(row['lower'], row['upper'])}); {verdict}."
@@ -172,8 +169,5 @@ def draw_pass_at_k(result: "PassAtK") -> Any:
 
 def _label(name: str) -> str:
     """A name as it is: matplotlib reads mathematics between dollar signs, and hides `_names`."""
-    return (
-        plain_text(name)
-        .replace("$", r"\$")
-        .replace("_", "\u200b_", 1 if name.startswith("_") else 0)
-    )
+    text = plain_text(name).replace("$", r"\$")
+    return f"\u200b{text}" if name.startswith("_") else text

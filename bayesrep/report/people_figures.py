@@ -27,21 +27,14 @@ def people_figure(predictions: Predictions, people: People) -> Any:
     """
     table = compare_labels_with_people(predictions, people)
     several, has_frequency = people.number is not None, people.frequency is not None
-    panels_drawn = [
-        panel
-        for panel, is_known in (
-            (partial(draw_object_numbers, table=table), several),
-            (partial(_draw_beside_others, predictions=predictions, people=people), has_frequency),
-            (partial(_labels, people=people), several and has_frequency),
-        )
-        if is_known
-    ]
-    figure, axes = panels(len(panels_drawn) + 1, rows=-(-(len(panels_drawn) + 1) // 2))
-    for panel, draw in zip(axes, panels_drawn, strict=False):
+    draws = [partial(draw_object_numbers, table=table)] if several else []
+    if has_frequency:
+        draws.append(partial(_draw_beside_others, predictions=predictions, people=people))
+        draws += [partial(_labels, people=people)] if several else []
+    draws.append(partial(_shares, table=table))
+    figure, axes = panels(len(draws), rows=-(-len(draws) // 2))
+    for panel, draw in zip(axes, draws, strict=True):
         draw(panel)
-    _shares(axes[len(panels_drawn)], table)
-    for spare in axes[len(panels_drawn) + 1 :]:
-        spare.set_visible(False)
     return figure
 
 
@@ -60,9 +53,8 @@ def _draw_beside_others(axes: Any, predictions: Predictions, people: People) -> 
     mine, best = own_and_other(freq, predictions.labels)
     less = mine - best
     less = less[~np.isnan(less)]
-    axes.hist(
-        less, bins=_DIFF_BINS, weights=np.full(len(less), 100 / max(len(less), 1)), color=Color.BLUE
-    )
+    weights = np.full(len(less), 100 / max(len(less), 1))
+    axes.hist(less, bins=_DIFF_BINS, weights=weights, color=Color.BLUE)
     axes.axvline(0, color=Color.GREY, lw=1)
     axes.set(xlabel="selection frequency: own label's − best other's", ylabel="images (%)")
 
@@ -73,10 +65,8 @@ def _labels(axes: Any, people: People) -> None:
     assert number is not None
     judged = np.bincount(freq.image, minlength=len(number)) > 0
     labels = np.bincount(freq.image[freq.values > 0], minlength=len(number))
-    for which, name, color in (
-        (number == 1, "one object", Color.BLUE),
-        (number > 1, "several", Color.RED),
-    ):
+    one = (number == 1, "one object", Color.BLUE)
+    for which, name, color in (one, (number > 1, "several", Color.RED)):
         counted = np.bincount(labels[judged & which])
         ticks = np.arange(len(counted))
         axes.plot(ticks, 100 * counted / max(counted.sum(), 1), "o-", ms=3, color=color, label=name)
@@ -87,16 +77,9 @@ def _labels(axes: Any, people: People) -> None:
 def _shares(axes: Any, table: pl.DataFrame) -> None:
     rows = table.filter(pl.col("figure") != "3a").reverse()
     share, low, high = (100 * rows[name].to_numpy() for name in ("share", "lower", "upper"))
-    axes.errorbar(
-        share,
-        np.arange(len(rows)),
-        xerr=[share - low, high - share],
-        fmt="o",
-        ms=3,
-        color=Color.INK,
-        lw=1,
-    )
-    axes.set_yticks(np.arange(len(rows)), rows["statistic"].to_list(), fontsize=6)
+    ends, places = [share - low, high - share], np.arange(len(rows))
+    axes.errorbar(share, places, xerr=ends, fmt="o", ms=3, color=Color.INK, lw=1)
+    axes.set_yticks(places, rows["statistic"].to_list(), fontsize=6)
     axes.set(xlabel="images (%)", xlim=(0, None))
 
 

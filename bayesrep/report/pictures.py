@@ -48,9 +48,8 @@ class Pictures:
                     path = Path(root) / name
                     files[path.relative_to(folder).as_posix()] = path
         if not files:
-            raise StudyError(
-                "no-pictures-in-folder", folder=folder, endings=", ".join(sorted(IMAGE_SUFFIXES))
-            )
+            endings = ", ".join(sorted(IMAGE_SUFFIXES))
+            raise StudyError("no-pictures-in-folder", folder=folder, endings=endings)
         times: dict[str, list[Path]] = {}
         for path in files.values():
             for name in {path.name, path.stem}:
@@ -77,9 +76,8 @@ class Pictures:
                     upright.thumbnail((THUMBNAIL_PIXELS, THUMBNAIL_PIXELS))
                     return np.asarray(upright)
         except Exception as error:  # whatever a stranger's picture makes Pillow say
-            raise StudyError(
-                "picture-not-decodable", path=path, reason=kind_and_reason(error)
-            ) from None
+            why = kind_and_reason(error)
+            raise StudyError("picture-not-decodable", path=path, reason=why) from None
 
 
 def find_available(pictures: Pictures, images: NDArray[np.str_], mask: Bools, what: str) -> Any:
@@ -102,15 +100,14 @@ def labels_of(data: AnnotatedSet) -> list[str]:
 def by_frequency(study: Study, pictures: Pictures, *, seed: int = 0) -> list[tuple[str, str]]:
     """Images of the reference, some of every fifth of selection frequencies, and what they are."""
     data = study.reference
-    images = find_available(
-        pictures, data.images, np.ones(len(data.images), np.bool_), "of the reference"
-    )
+    every = np.ones(len(data.images), np.bool_)
+    images = find_available(pictures, data.images, every, "of the reference")
     frequency, labels = data.selected / data.shown, labels_of(data)
     rng = np.random.default_rng(seed)
-    edges = np.linspace(0, 1, 6)
+    fifth = np.clip(np.searchsorted(np.linspace(0, 1, 6), frequency, side="right") - 1, 0, 4)
     picked: list[int] = []
-    for number, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
-        inside = [n for n in images if low <= frequency[n] and (frequency[n] < high or number == 4)]
+    for number in range(5):
+        inside = [n for n in images if fifth[n] == number]
         picked += rng.permutation(inside)[: MAX_GRID_IMAGES // 5].astype(int).tolist()
     picked.sort(key=lambda n: frequency[n])
     texts = [f"{labels[n]} {100 * frequency[n]:.0f} %".strip() for n in picked]

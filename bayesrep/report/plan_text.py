@@ -38,8 +38,8 @@ def plan_facts(plan: "Plan", prices: "Prices") -> dict[str, Any]:
         "certified": plan.certified,
         "correction": plan.correction,
         "prices": asdict(prices),
-        "options": [_row(option) for option in plan.options],
-        "by_money": [_row(option) for option in plan.by_money],
+        "options": list(map(_row, plan.options)),
+        "by_money": list(map(_row, plan.by_money)),
         "other_crowds": [
             {"crowd": label, "workers": workers, "width": width}
             for label, workers, width in plan.crowds
@@ -50,9 +50,8 @@ def plan_facts(plan: "Plan", prices: "Prices") -> dict[str, Any]:
 
 def plan_text(plan: "Plan", prices: "Prices", words: Words = IMAGE_WORDS) -> str:
     """Print a plan: the design, its expected results, and the alternatives."""
-    lines = [*_describe_design(plan, words), *_describe_basis(plan, words)]
-    lines += _describe_others(plan, prices, words)
-    return "\n".join(lines)
+    parts = _describe_design(plan, words), _describe_basis(plan, words)
+    return "\n".join([*parts[0], *parts[1], *_describe_others(plan, prices, words)])
 
 
 def _describe_design(plan: "Plan", words: Words) -> list[str]:
@@ -113,15 +112,10 @@ def _describe_others(plan: "Plan", prices: "Prices", words: Words) -> list[str]:
     title = "The cheapest design with each number of answers"
     if plan.wanted is None:
         title = "The best for the money with each number of answers"
-    lines = ["", f"{title}:", "", list_rows([_row(o) for o in plan.options], by_answers)]
+    lines = ["", f"{title}:", "", list_rows(map(_row, plan.options), by_answers)]
     if plan.by_money:
-        lines += [
-            "",
-            "What money buys:",
-            "",
-            list_rows([_row(o) for o in plan.by_money], by_answers),
-        ]
-        lines += ["", _trade(plan, prices, words)]
+        bought = list_rows(map(_row, plan.by_money), by_answers)
+        lines += ["", "What money buys:", "", bought, "", _trade(plan, prices, words)]
     # What other crowds would do to the same design.
     crowd_rows = [
         {
@@ -157,16 +151,13 @@ def batch_text(
         "width then": "{width:2p}",
     }
     best = purchases[0]
-    reached = (
-        "and that would do"
-        if best.width <= target
-        else f"and more will be needed for {100 * target:g}"
-    )
+    enough = best.width <= target
+    reached = "that would do" if enough else f"more will be needed for {100 * target:g}"
     return (
         f"Go on: the interval is {100 * width_now:.2f} points wide with {design.images:,} "
         f"{words.images} of each data set and {design.answers} answers about each; "
         f"{100 * target:g} were asked.\nBuy {rows[0]['label']}: {100 * best.width:.2f} points "
-        f"then, {reached}.\n\n{list_rows(rows, cells)}"
+        f"then, and {reached}.\n\n{list_rows(rows, cells)}"
     )
 
 
@@ -213,9 +204,8 @@ def rematch_text(result: "Rematched", words: Words = IMAGE_WORDS) -> str:
         }
         first, last = (result.by_answers["gap"][place] for place in (0, -1))
         most = result.by_answers["annotators"][-1]
-        falls = (
-            "The gap still falls" if last < result.by_answers["gap"][-2 % most] else "It is flat"
-        )
+        still = last < result.by_answers["gap"][-2 % most]
+        falls = "The gap still falls" if still else "It is flat"
         lines += [
             "D.1  Mean accuracy gap of candidates weighted like the reference's counts, by answers "
             f"about an {words.image}:",

@@ -6,13 +6,14 @@ words of the study.
 
 from collections.abc import Sequence
 
+import polars as pl
+
 from bayesrep.choices import FEW_REPLICATES
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.estimators import estimate_gaps
 from bayesrep.posterior.files import StoredPosterior
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, find_group
-from bayesrep.report.answer import drop_of, measured_drop
 from bayesrep.report.estimates_text import TEXT_ROWS
 from bayesrep.report.figure import Figure, on_paper
 from bayesrep.report.notebook import Plot
@@ -86,15 +87,8 @@ def plot_gaps(
     """
     gaps = summarize_gaps(need_study(study), posterior, allow_unconverged=allow_unconverged)
     points = estimate_gaps(study, bootstrap=bootstrap, seed=seed, progress=progress)
-    measured = measured_drop(study)
-    drops = {
-        str(method): drop_of(rows, measured)
-        for table in (points, gaps)
-        for (method,), rows in table.group_by(["method"], maintain_order=True)
-    }
-    return _plot(
-        "gaps", answer.gaps_figure(answer.gap_rows(drops), answer.true_gap(study), words_of(study))
-    )
+    rows = answer.gap_rows(answer.drops_of(study, pl.concat([points, gaps])))
+    return _plot("gaps", answer.gaps_figure(rows, answer.true_gap(study), words_of(study)))
 
 
 def plot_ranks(

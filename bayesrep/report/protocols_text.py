@@ -98,12 +98,9 @@ def comparison_table(table: pl.DataFrame, lines: pl.DataFrame, words: Words = IM
     """Accuracies and lines of `bayesrep.protocols.compare`."""
     header = ["participant", "kind"]
     cells: list[Cell] = ["{participant}", lambda row: words.name_of(row["kind"])]
-    for name, value in (
-        ("reference", "reference_accuracy"),
-        ("replication", "replication_accuracy"),
-        ("gap", "gap"),
-    ):
+    for name in ("reference", "replication", "gap"):
         header += [name, "95 %"]
+        value = "gap" if name == "gap" else f"{name}_accuracy"
         cells += [f"{{{value}:2p}}", f"{{{name}_lower:2p}} to {{{name}_upper:2p}}"]
     rows = [[cell_text(row, cell) for cell in cells] for row in table.iter_rows(named=True)]
     text = columns(header, rows)
@@ -168,11 +165,9 @@ def comparison_finding(
         return ""
     who, mean = plain_text(rows["participant"][0]), rows["gap", "gap_lower", "gap_upper"].row(0)
     if len(rows) > 1:
+        who = f"The {len(gaps)} {words.classifiers}"
         mean_gap = lines.filter(scale="linear", quantity="mean_gap")
-        who, mean = (
-            f"The {len(gaps)} {words.classifiers}",
-            mean_gap["estimate", "lower", "upper"].row(0),
-        )
+        mean = mean_gap["estimate", "lower", "upper"].row(0)
     gap, low, high = mean
     if gap is None or low is None or high is None:
         return ""
@@ -183,13 +178,8 @@ def comparison_finding(
     one, other = map(plain_text, names)
     if size == "0.00":
         are = "is" if len(rows) == 1 else "are"
-        mean_gap = f"{who} {are} as accurate on {other} as on {one} (95 % of the gap {span})."
-        return f"{mean_gap}{chance}{_NO_REASON}"
-    on_average = " on average" if len(rows) > 1 else ""
-    return (
-        f"{who} {verb} {size} points{on_average} from {one} to {other} (95 % {span}).{chance}"
-        f"{_NO_REASON}"
-    )
-
-
-_NO_REASON = " Accuracies alone do not say why."
+        finding = f"{who} {are} as accurate on {other} as on {one} (95 % of the gap {span})."
+    else:
+        on_average = " on average" if len(rows) > 1 else ""
+        finding = f"{who} {verb} {size} points{on_average} from {one} to {other} (95 % {span})."
+    return f"{finding}{chance} Accuracies alone do not say why."

@@ -1,6 +1,6 @@
 """Reference against replication accuracy with linear and probit fits."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import Study
 from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.studies.vocabulary import IMAGE_WORDS, Words, words_of
+from bayesrep.types import Floats
 
 PANELS_ACROSS = 3
 _FIT_STYLES = {"linear": (Color.BLUE, "-"), "probit": (Color.RED, "-.")}
@@ -50,9 +51,8 @@ def _draw_panel(axes: Any, tables: Mapping[str, pl.DataFrame], fitted: pl.DataFr
         line, lower, upper = (100 * values for values in line_band(x, y, grid, scale))
         axes.plot(100 * grid, line, color=color, ls=style, lw=1.2, label=f"{scale} fit", zorder=5)
         axes.fill_between(100 * grid, lower, upper, color=color, alpha=0.18, lw=0)
-    for (name, rows), color in zip(
-        tables.items(), (Color.INK, Color.GREEN, Color.PURPLE), strict=False
-    ):
+    colors = (Color.INK, Color.GREEN, Color.PURPLE)
+    for (name, rows), color in zip(tables.items(), colors, strict=False):
         _participants(axes, rows, name, color)
     left_end, right = every[:, 0].min() - margin, every[:, 0].max() + margin
     axes.set_xlim(100 * left_end, 100 * min(right, 1))
@@ -64,13 +64,7 @@ def robustness(study: Study | Sequence[Predictions]) -> Any:
     if len(reference.classifiers) < FEWEST_ON_LINE:
         raise StudyError("line-needs-more-classifiers", fewest=FEWEST_ON_LINE)
     tables = [
-        pl.DataFrame(
-            {
-                name: values
-                for role, answers in zip(REQUIRED_ROLES, (reference, other), strict=True)
-                for name, values in _accuracies_of(role, answers)
-            }
-        )
+        pl.DataFrame(_accuracies_of("reference", reference) | _accuracies_of("replication", other))
         for other in others
     ]
     words = words_of(study) if isinstance(study, Study) else IMAGE_WORDS
@@ -87,19 +81,16 @@ def robustness(study: Study | Sequence[Predictions]) -> Any:
     return figure
 
 
-def _accuracies_of(role: str, answers: Predictions) -> Iterator[tuple[str, Any]]:
+def _accuracies_of(role: str, answers: Predictions) -> dict[str, Floats]:
     right, images = answers.correct.sum(axis=1), len(answers.images)
-    lower, upper = proportion_interval(right, images)
-    yield from ((f"{role}_accuracy", right / images), (f"{role}_lower", lower))
-    yield f"{role}_upper", upper
+    values = (right / images, *proportion_interval(right, images))
+    return {f"{role}_{n}": v for n, v in zip(("accuracy", "lower", "upper"), values, strict=True)}
 
 
 def robustness_table(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
     """Each classifier on each data set, the highest above its line first, in percent and points."""
-    keys = ["dataset", "adjusted", "classifier", "baseline"]
-    values = ["expected_accuracy", "robustness", "lower", "upper"]
-    keys += ["reference_accuracy", "accuracy"]
-    wide = table.pivot("scale", index=keys, values=values)
+    keys = ["dataset", "adjusted", "classifier", "baseline", "reference_accuracy", "accuracy"]
+    wide = table.pivot("scale", index=keys, values=["robustness", "lower", "upper"])
     order = wide["dataset"].unique(maintain_order=True)
     wide = wide.sort(
         pl.col("dataset").replace_strict(order, range(len(order))),
@@ -133,12 +124,10 @@ def _name_dataset(row: Row) -> str:
 def _participants(axes: Any, rows: pl.DataFrame, name: str, color: str) -> None:
     x, y = (100 * rows[f"{role}_accuracy"].to_numpy() for role in REQUIRED_ROLES)
     if "reference_lower" in rows.columns:
-        low, high = (
-            {role: 100 * rows[f"{role}_{end}"].to_numpy() for role in REQUIRED_ROLES}
-            for end in ("lower", "upper")
-        )
+        ends = [f"{role}_{end}" for role in REQUIRED_ROLES for end in ("lower", "upper")]
+        left, right, low, high = (100 * rows[name].to_numpy() for name in ends)
         style = {"color": color, "lw": 0.6, "alpha": 0.6}
-        axes.hlines(y, low["reference"], high["reference"], **style)
-        axes.vlines(x, low["replication"], high["replication"], **style)
+        axes.hlines(y, left, right, **style)
+        axes.vlines(x, low, high, **style)
     size = 3.5 if len(rows) < 200 else 2
     axes.plot(x, y, "o", ms=size, color=color, label=name, zorder=4)

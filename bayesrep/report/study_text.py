@@ -7,7 +7,7 @@ import polars as pl
 
 from bayesrep.errors import plain_text
 from bayesrep.report.answer import measured_drop
-from bayesrep.report.table_format import MISSING_TEXT, Cell, Row, list_rows, percent
+from bayesrep.report.table_format import MISSING_TEXT, Cell, Row, ends, list_rows, percent
 from bayesrep.studies.representation import number
 from bayesrep.studies.study import Study
 from bayesrep.studies.vocabulary import IMAGE_WORDS, Words, words_of
@@ -100,8 +100,8 @@ def remeasured_table(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
         def cell(row: Row) -> str:
             if row[name] is None:
                 return MISSING_TEXT
-            ends = f"{percent(row[f'{name}_lower'], 2)} to {percent(row[f'{name}_upper'], 2)}"
-            return f"{percent(row[name], 2)} ({ends})"
+            interval = ends(row[f"{name}_lower"], row[f"{name}_upper"], 2)
+            return f"{percent(row[name], 2)} ({interval})"
 
         return cell
 

@@ -3,6 +3,7 @@
 import polars as pl
 
 from bayesrep.report.table_format import columns, percent
+from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 
 _MOST_BESIDE = 4
@@ -24,16 +25,13 @@ def subsets_text(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
             part = table.filter(subset=name)
             header += [name, "replication"]
             for cells, row in zip(rows, part.to_dicts(), strict=True):
-                cells += [percent(row[f"{role}_accuracy"]) for role in _SUBSET_ROLES]
+                cells += [percent(row[f"{role}_accuracy"]) for role in REQUIRED_ROLES]
         sizes = [""] * 2 + [
             f"{table.filter(subset=name)[f'{role}_images'].max():,}"
             for name in names_shown
-            for role in _SUBSET_ROLES
+            for role in REQUIRED_ROLES
         ]
         parts.append(columns(header, [[words.images, *sizes[1:]], *rows]))
     metric = table["metric"][0]
     remark = f"Accuracy ({metric}) in percent, on the reference and beside it the replication."
     return "\n\n".join([*parts, remark])
-
-
-_SUBSET_ROLES = ("reference", "replication")

@@ -82,17 +82,11 @@ def _align_right(table: Sequence[Sequence[str]]) -> str:
 
 
 _NUMBER_CELL = re.compile(r"(?:to|[\s\d.,()%±*+-])+")
-
-
 _HYPHEN_MINUS = re.compile(r"(?<![\w-])-(?=[\d.])")
 
 
-def _use_minus_signs(row: Sequence[str]) -> list[str]:
-    """Numbers with real minus signs, as in a paper; names, which rows begin with, as they are."""
-    return [row[0], *map(_with_minus, row[1:])]
-
-
 def _with_minus(cell: str) -> str:
+    """A number with a real minus sign, as in a paper; any other cell as it is."""
     is_number = not isinstance(cell, Name) and _NUMBER_CELL.fullmatch(cell)
     return _HYPHEN_MINUS.sub("\N{MINUS SIGN}", cell) if is_number else cell
 
@@ -106,7 +100,9 @@ def _escape_markdown(text: str) -> str:
 
 
 def _markdown(table: Sequence[Sequence[str]]) -> str:
-    header, *rows = [list(map(_escape_markdown, _use_minus_signs(row))) for row in table]
+    # Names, which rows begin with, stay as they are.
+    signed = ([row[0], *map(_with_minus, row[1:])] for row in table)
+    header, *rows = [list(map(_escape_markdown, row)) for row in signed]
     rule = ["---", *["---:"] * (len(header) - 1)]
     return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
 

@@ -28,12 +28,10 @@ class Css:
     )
 
 
+_FURTHER_LOOKS = (methods.JACKKNIFE_LOOK, methods.EM_SPLINE, methods.NAIVE_LOOK)
 DATASET_COLORS = (
     *(Css.POSTERIOR, Css.RAW, Css.SOFT),
-    *(
-        f"var({look.css})"
-        for look in (methods.JACKKNIFE_LOOK, methods.EM_SPLINE, methods.NAIVE_LOOK)
-    ),
+    *(f"var({look.css})" for look in _FURTHER_LOOKS),
 )
 """Colours of the reference, the replication, the candidates and further data sets."""
 BASE_STYLE: Spec = {
@@ -55,6 +53,8 @@ BASE_STYLE: Spec = {
     "mark": {"aria": False},  # a figure is one picture with one label; its numbers are in tables
 }
 """Style of every chart, on the page and on paper."""
+ENDS = {"lower": "95 % from", "upper": "to"}
+"""Titles of an interval in what is told of a mark."""
 BOLD_TEXT = '"fontWeight": 600'
 """Bold text of the page. A PDF of two fonts has its parts in the order of their hashes."""
 
@@ -67,6 +67,12 @@ def number(field: str, **more: Any) -> Spec:
 def name(field: str, **more: Any) -> Spec:
     """A channel that shows names."""
     return {"field": field, "type": "nominal", **more}
+
+
+def tooltip(titles: Mapping[str, str], form: str, **names: str) -> list[Spec]:
+    """What is told of a mark: names, then numbers of one format, by field with their titles."""
+    numbers = (number(field, format=form, title=title) for field, title in titles.items())
+    return [*(name(field, title=title) for field, title in names.items()), *numbers]
 
 
 def colors(field: str, names: Sequence[str], each: Sequence[str], **more: Any) -> Spec:

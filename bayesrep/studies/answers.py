@@ -85,31 +85,25 @@ def read_every_answer(path: str | Path, first: Sequence[str]) -> list[Prediction
     names += [each for each in folder.predicted_datasets if each not in names]
     parts = folder.find_parts(names[:1])
     if "study" in parts and "labels" not in parts:
-        study = read_study(root)
-        roles = sorted(
-            validation.REQUIRED_ROLES, key=lambda r: study.datasets[r].name not in names[:1]
-        )
-        return right_or_wrong(study, roles)
+        return sorted(right_or_wrong(read_study(root)), key=lambda a: a.dataset not in names[:1])
     listed = folder.common_classifiers(names)
     common = set.intersection(*(layout.predicted_classifiers(root, name) for name in names))
     shared = [name for name in listed if name in common]
     return list(read_predictions(root, names, ranks=1, classifiers=shared))
 
 
-def right_or_wrong(
-    study: Study, roles: Sequence[str] = validation.REQUIRED_ROLES
-) -> list[Predictions]:
+def right_or_wrong(study: Study) -> list[Predictions]:
     """Correctness as answers among two classes, "right" and "wrong", of which all are "right"."""
     return [
         Predictions(
-            study.datasets[role].name,
-            study.datasets[role].images,
+            data.name,
+            data.images,
             ("right", "wrong"),
-            np.zeros(len(study.datasets[role].images), dtype=np.int8),
+            np.zeros(len(data.images), dtype=np.int8),
             study.classifiers,
-            np.where(study.datasets[role].correct.T, 0, 1).astype(np.int8)[:, :, None],
+            np.where(data.correct.T, 0, 1).astype(np.int8)[:, :, None],
         )
-        for role in roles
+        for data in (study.reference, study.replication)
     ]
 
 
@@ -144,13 +138,11 @@ class _Dataset:
             answers[number] = codes[each.numbers[:, 1 : 1 + ranks]]
             differing = np.flatnonzero(labels[number] != labels[0])
             if len(differing):
-                raise StudyError(
-                    "classifiers-told-different-labels",
-                    dataset=self.name,
-                    classifier=self.classifiers[number],
-                    other_classifier=self.classifiers[0],
-                    images=listing(self.images[differing].to_list()),
-                )
+                facts = {"dataset": self.name, "other_classifier": self.classifiers[0]}
+                images = listing(self.images[differing].to_list())
+                name = self.classifiers[number]
+                rule = "classifiers-told-different-labels"
+                raise StudyError(rule, classifier=name, images=images, **facts)
         confidence = [each.confidence for each in self.answers if each.confidence is not None]
         return Predictions(
             self.name,
@@ -207,7 +199,9 @@ class _Files:
     ) -> _Numbered:
         file = layout.prediction_file(self.name, classifier)
         where = str(file)
-        name = quote_word(_in_line_of_csv(classifier))
+        # The option takes several names, separated by commas.
+        name = f'"{classifier.replace(chr(34), 2 * chr(34))}"'
+        name = quote_word(name if {",", '"'} & set(classifier) else classifier)
         advice = (
             f"make them with `bayesrep predict --study {quote_word(str(self.root))} "
             f"--images {quote_word(self.name)}=PATH --classifiers {name} --force`"
@@ -215,15 +209,16 @@ class _Files:
         # Labels are in the data set's table of images, or else in each file of predictions.
         possible = ["label", *self.labels, *self.probabilities]
         table = parquet.read(self.root / file, where, ["image"], further=possible)
-        answers, probabilities = self._present(table.columns, where, advice)
+        if LABEL_COLUMNS[0] not in table.columns:
+            raise StudyError("answers-not-recorded", where=where, advice=advice)
+        if self.probabilities and PROBABILITY_COLUMNS[0] not in table.columns:
+            raise StudyError("answer-probabilities-missing", where=where, advice=advice)
+        requested = self.labels, self.probabilities
+        answers, probabilities = ([n for n in names if n in table.columns] for names in requested)
         own = "label" in table.columns
         if not own and labels is None:
-            raise StudyError(
-                "prediction-labels-missing",
-                where=where,
-                images_file=layout.IMAGES_FILE,
-                advice=advice,
-            )
+            facts = {"images_file": layout.IMAGES_FILE, "advice": advice}
+            raise StudyError("prediction-labels-missing", where=where, **facts)
         # Files keep the order in which images were evaluated; what is compared has one order.
         table = drop_left_out(table, left_out)
         ordered = in_order(table, order)
@@ -234,14 +229,8 @@ class _Files:
         texts = ordered.select(pl.col(["label", *answers]).cast(pl.String))
         for column in texts:
             if column.null_count():
-                images = listing(order.filter(column.is_null()))
-                raise StudyError(
-                    "label-or-answer-missing",
-                    where=where,
-                    column=column.name,
-                    images=images,
-                    advice=advice,
-                )
+                facts = {"column": column.name, "images": listing(order.filter(column.is_null()))}
+                raise StudyError("label-or-answer-missing", where=where, advice=advice, **facts)
         # Labels and answers share their numbers, so that equal numbers are right answers.
         names = pl.concat([column.unique() for column in texts], rechunk=True).unique().sort()
         numbers = texts.select(pl.all().cast(pl.Enum(names)).to_physical())
@@ -253,18 +242,6 @@ class _Files:
             validation.raise_first(_probability_violations(where, values, order, classes))
             confidence = values["probability_1"].cast(pl.Float64).to_numpy()
         return _Numbered(names, numbers.to_numpy().astype(code_type(len(names))), confidence)
-
-    def _present(
-        self, columns: Sequence[str], where: str, advice: str
-    ) -> tuple[list[str], list[str]]:
-        """Select the requested columns of answers and probabilities that exist."""
-        if LABEL_COLUMNS[0] not in columns:
-            raise StudyError("answers-not-recorded", where=where, advice=advice)
-        if self.probabilities and PROBABILITY_COLUMNS[0] not in columns:
-            raise StudyError("answer-probabilities-missing", where=where, advice=advice)
-        requested = self.labels, self.probabilities
-        labels, probabilities = ([name for name in names if name in columns] for names in requested)
-        return labels, probabilities
 
 
 def _join_violation(where: str, images: pl.Series, order: pl.Series, first: str) -> Violation:
@@ -288,25 +265,15 @@ def _probability_violations(
     names = order.to_numpy()
     outside = ~((values >= 0) & (values <= 1)).all(axis=1)
     if outside.any():
-        yield Violation(
-            "answer-probability-out-of-range", where=where, images=listing(names[outside])
-        )
+        images = listing(names[outside])
+        yield Violation("answer-probability-out-of-range", where=where, images=images)
         return
     total = values.sum(axis=1)
     most = total if classes is None else total + (classes - values.shape[1]) * values.min(axis=1)
     wrong = (total > 1 + SUM_TOLERANCE) | ((most < 1 - SUM_TOLERANCE) & (classes is not None))
     if wrong.any():
-        yield Violation(
-            "answer-probabilities-sum-wrong",
-            where=where,
-            sum=total[wrong][0],
-            images=listing(names[wrong]),
-        )
+        facts = {"sum": total[wrong][0], "images": listing(names[wrong])}
+        yield Violation("answer-probabilities-sum-wrong", where=where, **facts)
     unsorted = (values > values[:, :1] + SUM_TOLERANCE).any(axis=1)
     if unsorted.any():
         yield Violation("answers-not-by-probability", where=where, images=listing(names[unsorted]))
-
-
-def _in_line_of_csv(name: str) -> str:
-    """A name as an option takes it that takes several, separated by commas."""
-    return f'"{name.replace(chr(34), 2 * chr(34))}"' if {",", '"'} & set(name) else name

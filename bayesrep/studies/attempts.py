@@ -12,10 +12,10 @@ of others hold the same (CSV and its kin, a workbook, Parquet), where `item` is 
 `correct`) is true or false.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import LiteralString
 
 import numpy as np
 import polars as pl
@@ -25,12 +25,11 @@ from bayesrep.bounds import LARGEST_COUNT
 from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.files import parquet, tables
 from bayesrep.files.row_numbers import Place
-from bayesrep.files.text_table import Sheet
 from bayesrep.files.values import parse_flags, texts, whole_numbers
 from bayesrep.studies import layout, validation
 from bayesrep.studies.column_aliases import in_our_words
 from bayesrep.studies.input_arrays import align_rows, own_array
-from bayesrep.types import Ints
+from bayesrep.types import Bools, Ints
 
 _ATTEMPT_NAMES = ["dataset", "image", "classifier"]
 _ATTEMPT_COUNTS = ["solved", "attempts"]
@@ -79,22 +78,19 @@ class Attempts:
                 yield Violation("attempts-not-per-image", where=where, column=name)
                 return
             whole = np.isfinite(values) & (values == np.floor(values))
-            within = whole & (values >= 0) & (values <= LARGEST_COUNT)
-            yield from self._violation_of_images(
-                "attempt-column-no-count", ~within, where=where, column=name
-            )
+            wrong = ~(whole & (values >= 0) & (values <= LARGEST_COUNT))
+            if wrong.any():
+                images = listing(np.asarray(self.images)[wrong].tolist())
+                yield Violation("attempt-column-no-count", where=where, column=name, images=images)
         solved, attempts = np.asarray(self.solved), np.asarray(self.attempts)
-        yield from self._violation_of_images("no-attempts-at-image", attempts == 0, where=where)
-        yield from self._violation_of_images(
-            "solved-exceeds-attempts", solved > attempts, where=where
-        )
-
-    def _violation_of_images(
-        self, rule: LiteralString, wrong: Any, **facts: str
-    ) -> Iterator[Violation]:
-        if np.any(wrong):
-            images = listing(np.asarray(self.images)[wrong].tolist())
-            yield Violation(rule, images=images, **facts)
+        rules: Mapping[LiteralString, Bools] = {
+            "no-attempts-at-image": attempts == 0,
+            "solved-exceeds-attempts": solved > attempts,
+        }
+        for rule, broken in rules.items():
+            if broken.any():
+                images = listing(np.asarray(self.images)[broken].tolist())
+                yield Violation(rule, where=where, images=images)
 
 
 def read_attempts(path: str | Path) -> list[Attempts]:
@@ -129,12 +125,12 @@ def read_attempts(path: str | Path) -> list[Attempts]:
     if source.is_dir():
         file = source / layout.ATTEMPTS_FILE
         if not file.exists():
-            raise StudyError(
-                "study-without-attempts", path=path, attempts_file=layout.ATTEMPTS_FILE
-            )
+            raise StudyError("study-without-attempts", path=path, attempts_file=file.name)
         names = [*_ATTEMPT_NAMES, *_ATTEMPT_COUNTS]
         return of_table(parquet.read(file, str(file), names), str(file))
-    sheet = _table(source)
+    if not source.name.lower().endswith(tables.TABLE_ENDINGS):
+        raise StudyError("neither-study-nor-table", path=source)
+    sheet = tables.read_only(source, _KNOWN_COLUMNS)
     attempts = of_table(sheet.frame, sheet.place, dataset=source.stem)
     for each in attempts if "attempts" in sheet.frame.columns else ():
         where = f"{source}, {each.classifier!r} at {each.dataset!r}"
@@ -159,21 +155,23 @@ def of_table(
         table = table.with_columns(dataset=pl.lit(dataset))
     needed = [*_ATTEMPT_NAMES, _ATTEMPT_COUNTS[0]]
     if missing := [name for name in needed if name not in table.columns]:
-        raise StudyError(
-            "attempts-columns-missing",
-            where=place,
-            columns=listing(missing, "column"),
-            known_columns=", ".join([*_ATTEMPT_NAMES, *_ATTEMPT_COUNTS]),
-        )
+        known = ", ".join([*_ATTEMPT_NAMES, *_ATTEMPT_COUNTS])
+        facts = {"columns": listing(missing, "column"), "known_columns": known}
+        raise StudyError("attempts-columns-missing", where=place, **facts)
     if not len(table):
         raise StudyError("attempts-table-empty", where=place)
     # Names are what attempts are counted by: a missing one would be a name of its own.
     table = table.with_columns(texts(table[name], place) for name in _ATTEMPT_NAMES)
-    counted = (
-        _read_counted(table, place)
-        if "attempts" in table.columns
-        else _count_attempts(table, place)
-    )
+    if "attempts" in table.columns:
+        # A row an image: both counts as whole numbers, each image once for a classifier.
+        counted = table.with_columns(whole_numbers(table[name], place) for name in _ATTEMPT_COUNTS)
+        repeated = counted.filter(counted.select(_ATTEMPT_NAMES).is_duplicated())
+        if len(repeated):
+            first = repeated.select("image", "classifier").unique(maintain_order=True)
+            names = [f"{image} by {classifier}" for image, classifier in first.iter_rows()]
+            raise StudyError("attempts-row-repeated", where=place, items=listing(names, "item"))
+    else:
+        counted = _count_attempts(table, place)
     try:
         return [
             Attempts(
@@ -183,8 +181,8 @@ def of_table(
                 rows["solved"].to_numpy(),
                 rows["attempts"].to_numpy(),
             )
-            for name, of_set in _parts(counted, "dataset")
-            for classifier, rows in _parts(of_set, "classifier")
+            for (name,), of_set in counted.group_by("dataset", maintain_order=True)
+            for (classifier,), rows in of_set.group_by("classifier", maintain_order=True)
         ]
     except StudyError as error:
         raise error.add_place(place) from None
@@ -200,37 +198,14 @@ def write_attempts(attempts: Sequence[Attempts], study: str | Path) -> None:
     study
         The folder.
     """
-    parquet.write(
-        pl.concat(
-            pl.DataFrame(
-                {
-                    "dataset": pl.repeat(each.dataset, len(each.images), eager=True),
-                    "image": each.images,
-                    "classifier": pl.repeat(each.classifier, len(each.images), eager=True),
-                    "solved": each.solved,
-                    "attempts": each.attempts,
-                }
-            )
-            for each in attempts
-        ),
-        Path(study) / layout.ATTEMPTS_FILE,
+    names = [*_ATTEMPT_NAMES, *_ATTEMPT_COUNTS]
+    table = pl.concat(
+        pl.DataFrame({"image": each.images, "solved": each.solved, "attempts": each.attempts})
+        .with_columns(dataset=pl.lit(each.dataset), classifier=pl.lit(each.classifier))
+        .select(names)
+        for each in attempts
     )
-
-
-def _parts(table: pl.DataFrame, name: str) -> Iterator[tuple[Any, pl.DataFrame]]:
-    for (value,), rows in table.group_by(name, maintain_order=True):
-        yield value, rows
-
-
-def _read_counted(table: pl.DataFrame, place: Place) -> pl.DataFrame:
-    """A row an image: both counts as whole numbers, each image once for a classifier."""
-    table = table.with_columns(whole_numbers(table[name], place) for name in _ATTEMPT_COUNTS)
-    repeated = table.filter(table.select(_ATTEMPT_NAMES).is_duplicated())
-    if len(repeated):
-        first = repeated.select("image", "classifier").unique(maintain_order=True)
-        names = [f"{image} by {classifier}" for image, classifier in first.iter_rows()]
-        raise StudyError("attempts-row-repeated", where=place, items=listing(names, "item"))
-    return table
+    parquet.write(table, Path(study) / layout.ATTEMPTS_FILE)
 
 
 def _count_attempts(table: pl.DataFrame, place: Place) -> pl.DataFrame:
@@ -245,9 +220,3 @@ def _count_attempts(table: pl.DataFrame, place: Place) -> pl.DataFrame:
         .group_by(_ATTEMPT_NAMES, maintain_order=True)
         .agg(pl.col("solved").sum().cast(pl.Int64), pl.len().cast(pl.Int64).alias("attempts"))
     )
-
-
-def _table(path: Path) -> Sheet:
-    if not str(path).lower().endswith(tables.TABLE_ENDINGS):
-        raise StudyError("neither-study-nor-table", path=path)
-    return tables.read_only(path, _KNOWN_COLUMNS)

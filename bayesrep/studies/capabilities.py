@@ -14,6 +14,7 @@ import numpy as np
 from bayesrep.numerics.estimands import Z_975
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.attempts import Attempts
+from bayesrep.studies.representation import spread
 from bayesrep.studies.selection import truncating
 from bayesrep.studies.study import Study
 from bayesrep.studies.validation import REQUIRED_ROLES
@@ -86,12 +87,8 @@ def of_answers(
 def of_attempts(attempts: Sequence[Attempts], words: Words) -> Allowed:
     """Judge the capabilities of repeated attempts."""
     if not attempts:
-        return Allowed(
-            PASS_AT_K,
-            "no",
-            "no repeated attempts are known",
-            f"several attempts at every {words.image}",
-        )
+        lacking = f"several attempts at every {words.image}"
+        return Allowed(PASS_AT_K, "no", "no repeated attempts are known", lacking)
     most = max(int(each.attempts.max()) for each in attempts)
     if most < 2:
         return Allowed(
@@ -100,16 +97,13 @@ def of_attempts(attempts: Sequence[Attempts], words: Words) -> Allowed:
             f"every {words.image} was tried once, of which pass@1 follows and nothing beyond",
             f"two attempts or more at every {words.image}",
         )
-    low, high = (
-        function([int(function(each.attempts)) for each in attempts]) for function in (min, max)
-    )
-    many = f"{low}" if low == high else f"{low} to {high}"
+    every = np.concatenate([each.attempts for each in attempts])
     models = len({each.classifier for each in attempts})
     return Allowed(
         PASS_AT_K,
         "yes",
-        f"{models} {_plural_of(models, words)} with {many} attempts at an {words.image}: pass@k "
-        f"for any k, by the form of a mixture beyond {low}",
+        f"{models} {_plural_of(models, words)} with {spread(every)} attempts at an {words.image}: "
+        f"pass@k for any k, by the form of a mixture beyond {every.min()}",
     )
 
 
@@ -118,8 +112,8 @@ def _plural_of(count: int, words: Words) -> str:
 
 
 def _judge_raw(study: Study, words: Words) -> Allowed:
-    accuracy = [data.correct.mean() for data in (study.reference, study.replication)]
-    sizes = [len(data.images) for data in (study.reference, study.replication)]
+    both = (study.reference, study.replication)
+    accuracy, sizes = [data.correct.mean() for data in both], [len(data.images) for data in both]
     error = np.sqrt(sum(p * (1 - p) / n for p, n in zip(accuracy, sizes, strict=True)))
     count = len(study.classifiers)
     return Allowed(
@@ -134,26 +128,16 @@ def _judge_adjusted(study: Study, words: Words) -> list[Allowed]:
     findings = [_judge_counts(study.datasets[role], words) for role in REQUIRED_ROLES]
     worst = max(findings, key=lambda each: ("yes", "with care", "no").index(each.state))
     if worst.state == "yes":
-        both = [study.datasets[role] for role in REQUIRED_ROLES]
-        ranges = " and ".join(_range(data) for data in both)
-        return [
-            Allowed(
-                ADJUSTED_USE,
-                "yes",
-                f"{ranges} answers per {words.image}, on {both[0].name} and {both[1].name}",
-            )
-        ]
+        one, other = study.reference, study.replication
+        ranges = f"{spread(one.shown)} and {spread(other.shown)} answers per {words.image}"
+        return [Allowed(ADJUSTED_USE, "yes", f"{ranges}, on {one.name} and {other.name}")]
     return [each for each in findings if each.state != "yes"]
-
-
-def _range(data: AnnotatedSet) -> str:
-    low, high = int(data.shown.min()), int(data.shown.max())
-    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def _judge_counts(data: AnnotatedSet, words: Words) -> Allowed:
     """Judge whether one data set's counts measure its items."""
     lacking = int(np.maximum(MIN_ANSWERS - data.shown, 0).sum())
+    has = f"{data.name} has {spread(data.shown)} answers per {words.image}"
     if data.selection is None and (cut := looks_cut(data)) is not None:
         k, n, size = cut
         return Allowed(
@@ -187,10 +171,10 @@ def _judge_counts(data: AnnotatedSet, words: Words) -> Allowed:
         return Allowed(
             ADJUSTED_USE,
             "with care",
-            f"{data.name} has {_range(data)} answers per {words.image}, so that the prior speaks",
+            f"{has}, so that the prior speaks",
             f"{lacking:,} answers more are {MIN_ANSWERS} about each",
         )
-    return Allowed(ADJUSTED_USE, "yes", f"{data.name} has {_range(data)} answers per {words.image}")
+    return Allowed(ADJUSTED_USE, "yes", has)
 
 
 def looks_cut(data: AnnotatedSet) -> tuple[int, int, int] | None:

@@ -73,13 +73,9 @@ def refuse_mistake(labels: NDArray[Any], answers: NDArray[Any], *, where: str) -
     count = int(max(each.max(initial=0) for each in numbers if each is not None)) + 1
     mistake = find_mistake(numbers[0], numbers[1], count)
     if mistake is not None:
-        raise StudyError(
-            "class-numbers-not-alike",
-            where=where,
-            mistake=mistake.what,
-            accuracy=mistake.accuracy,
-            otherwise=mistake.otherwise,
-        )
+        what, accuracy, otherwise = mistake
+        facts = {"mistake": what, "accuracy": accuracy, "otherwise": otherwise}
+        raise StudyError("class-numbers-not-alike", where=where, **facts)
 
 
 def _whole_or_none(values: NDArray[Any]) -> Ints | None:

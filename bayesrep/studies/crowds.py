@@ -13,18 +13,13 @@ from bayesrep.types import Float, Floats
 def residuals_of(datasets: Sequence[AnnotatedSet]) -> list[sparse.csr_array]:
     """Compute data sets' residuals [image, worker], of all workers with at least two answers."""
     answers = [data.answers for data in datasets if data.answers is not None]
-    names = np.unique(np.concatenate([answers_of_set.workers for answers_of_set in answers]))
-    places = [
-        np.searchsorted(names, answers_of_set.workers)[answers_of_set.worker]
-        for answers_of_set in answers
-    ]
+    names = np.unique(np.concatenate([each.workers for each in answers]))
+    places = [np.searchsorted(names, each.workers)[each.worker] for each in answers]
     # Workers with one answer add nothing to a covariance over workers, and may be a million.
     several = np.bincount(np.concatenate(places), minlength=len(names)) > 1
     every = [
-        residuals(
-            answers_of_set.image, place, answers_of_set.selected, len(data.images), len(names)
-        )
-        for data, answers_of_set, place in zip(datasets, answers, places, strict=True)
+        residuals(each.image, place, each.selected, len(data.images), len(names))
+        for data, each, place in zip(datasets, answers, places, strict=True)
     ]
     return [sparse.csr_array(each[:, several]) for each in every]
 

@@ -72,17 +72,9 @@ class StudyContents:
         notes: tuple[str, ...] = (),
     ) -> Self:
         """The contents of a study that is whole, and what is known beside it."""
-        return cls(
-            study.datasets,
-            study.classifiers,
-            answers,
-            attempts,
-            study.name,
-            study.provenance,
-            study.truth,
-            notes,
-            study.left_out,
-        )
+        parts = study.datasets, study.classifiers, answers, attempts
+        facts = study.name, study.provenance, study.truth, notes, study.left_out
+        return cls(*parts, *facts)
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -143,14 +135,8 @@ class StudyContents:
         if not datasets and len(self.answers) == len(REQUIRED_ROLES):
             named = (each.dataset for each in self.answers)
             roles |= zip(REQUIRED_ROLES, named, strict=True)
-        manifest = Manifest(
-            self.name or "study",
-            roles,
-            self.classifiers or None,
-            self.provenance,
-            self.truth,
-            selections_of(datasets),
-        )
+        facts = self.classifiers or None, self.provenance, self.truth, selections_of(datasets)
+        manifest = Manifest(self.name or "study", roles, *facts)
         if self.lacks("predictions") and StudyFolder(Path(path)).awaits_counts:
             add_counts(path, manifest, datasets)
         else:

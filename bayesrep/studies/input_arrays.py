@@ -44,12 +44,8 @@ def order_columns(correct: Any, classifiers: Sequence[str], where: str) -> Any:
     if len(columns) == len(classifiers) and set(place) == set(classifiers):
         return np.asarray(correct)[:, [place[name] for name in classifiers]]
     if list(place) not in ([f"{before}{n}" for n in place.values()] for before in ("", "column_")):
-        raise StudyError(
-            "correctness-columns-differ",
-            where=where,
-            columns=listing(columns, "column"),
-            classifiers=listing(classifiers, "classifier"),
-        )
+        names, told = listing(columns, "column"), listing(classifiers, "classifier")
+        raise StudyError("correctness-columns-differ", where=where, columns=names, classifiers=told)
     return correct
 
 
@@ -65,9 +61,8 @@ def align_rows(arrays: Mapping[str, Any], where: str) -> dict[str, Any]:
     index = {n: i.get_level_values("image") if "image" in i.names else i for n, i in index.items()}
     labels = {name: list(map(str, each)) for name, each in index.items()}
     named = {n: each.name == "image" or each.dtype.kind not in "iuf" for n, each in index.items()}
-    images = (
-        None if aligned.get("images") is None else np.asarray(aligned["images"], np.str_).tolist()
-    )
+    images = aligned.get("images")
+    images = None if images is None else np.asarray(images, np.str_).tolist()
     unlabelled = any(np.ndim(values) for name, values in aligned.items() if name not in labels)
     own = set(labels.get("images", ()))
     by_name = {n for n in labels if images is not None and named[n] and set(labels[n]) != own}
@@ -80,10 +75,8 @@ def align_rows(arrays: Mapping[str, Any], where: str) -> dict[str, Any]:
         sorted_again = not (counted or named[name] or index[name].is_monotonic_increasing)
         unclear = name not in by_name and unlabelled and (moved or sorted_again)
         if unclear or (moved and (set(rows) != set(target) or len(set(rows)) < len(rows))):
-            others = [label for label in rows if label not in target] or rows
-            raise StudyError(
-                "array-labels-differ", where=where, entry=name, labels=listing(others, "label")
-            )
+            others = listing([label for label in rows if label not in target] or rows, "label")
+            raise StudyError("array-labels-differ", where=where, entry=name, labels=others)
         if moved:
             place = {label: row for row, label in enumerate(rows)}
             aligned[name] = aligned[name].iloc[[place[label] for label in target]]

@@ -58,21 +58,14 @@ class Manifest:
 
     def content(self) -> dict[str, Any]:
         """The JSON object; what is not known of a study without predictions is left away."""
-        listed = {
-            "classifiers": None if self.classifiers is None else list(self.classifiers),
-            "truth": None if self.truth is None else asdict(self.truth),
-        }
-        return {
-            "format": layout.FORMAT_VERSION,
-            "name": self.name,
-            "roles": dict(self.roles),
-            "provenance": dict(self.provenance),
-            **(listed if self.classifiers is not None else {}),
-            **({"selection": rules_of} if (rules_of := self._rules()) else {}),
-        }
-
-    def _rules(self) -> dict[str, Any]:
-        return {name: selection.content() for name, selection in self.selections.items()}
+        content: dict[str, Any] = {"format": layout.FORMAT_VERSION, "name": self.name}
+        content |= {"roles": dict(self.roles), "provenance": dict(self.provenance)}
+        if self.classifiers is not None:
+            truth = None if self.truth is None else asdict(self.truth)
+            content |= {"classifiers": list(self.classifiers), "truth": truth}
+        if self.selections:
+            content["selection"] = {name: s.content() for name, s in self.selections.items()}
+        return content
 
 
 def selections_of(datasets: Iterable[AnnotatedSet]) -> dict[str, Selection]:
@@ -107,17 +100,6 @@ def awaits_counts(path: Path) -> bool:
     )
 
 
-def _describe_missing_manifest(path: Path) -> Violation:
-    """Why a folder has no study.json: it awaits counts, or is the folder around a study."""
-    where = layout.MANIFEST_FILE
-    if awaits_counts(path):
-        return Violation("study-awaits-counts", where=where, path=path)
-    within = [file.parent for file in path.glob(f"*/{layout.MANIFEST_FILE}")]
-    if len(within) == 1:
-        return Violation("manifest-in-folder-within", where=where, study=str(within[0]))
-    return Violation("manifest-missing", where=where)
-
-
 def read_manifest(path: Path, problems: Problems) -> Manifest | None:
     """Read the study.json of the study at `path`."""
     if not path.is_dir():
@@ -127,7 +109,13 @@ def read_manifest(path: Path, problems: Problems) -> Manifest | None:
     try:
         content = strict_json.load(path / where)
     except FileNotFoundError:
-        problems.append(_describe_missing_manifest(path))
+        within = [file.parent for file in path.glob(f"*/{where}")]
+        if awaits_counts(path):
+            problems.add("study-awaits-counts", where=where, path=path)
+        elif len(within) == 1:  # the folder around a study
+            problems.add("manifest-in-folder-within", where=where, study=str(within[0]))
+        else:
+            problems.add("manifest-missing", where=where)
         return None
     except (OSError, ValueError) as error:
         problems.add("manifest-not-json", where=where, reason=reason(error))
@@ -152,12 +140,8 @@ def _manifest_violations(where: str, content: Any) -> Iterator[Violation]:
         yield Violation("manifest-not-object", where=where)
         return
     if content.get("format", layout.FORMAT_VERSION) != layout.FORMAT_VERSION:
-        yield Violation(
-            "study-format-unknown",
-            where=where,
-            format=content["format"],
-            known_format=layout.FORMAT_VERSION,
-        )
+        facts = {"format": content["format"], "known_format": layout.FORMAT_VERSION}
+        yield Violation("study-format-unknown", where=where, **facts)
     if not isinstance(content.get("name", ""), str):
         yield Violation("study-name-not-text", where=where)
     if not isinstance(content.get("provenance") or {}, dict):
@@ -178,9 +162,7 @@ def _manifest_violations(where: str, content: Any) -> Iterator[Violation]:
 
 
 def _selection_violations(where: str, content: Mapping[str, Any]) -> Iterator[Violation]:
-    selections = content.get("selection")
-    if selections is None:
-        return
+    selections = {} if content.get("selection") is None else content["selection"]
     if not isinstance(selections, dict):
         yield Violation("manifest-selection-not-mapping", where=where)
         return
@@ -201,14 +183,12 @@ def _is_text_list(value: Any) -> bool:
 
 def _truth(content: Any) -> Truth | None:
     try:
-        return Truth(
-            adjusted_accuracy=np.asarray(content["adjusted_accuracy"], dtype=np.float64),
-            reference_accuracy=np.asarray(content["reference_accuracy"], dtype=np.float64),
-            replication_accuracy=np.asarray(content["replication_accuracy"], dtype=np.float64),
-            mean_selection_frequency={
-                str(role): float(value)
-                for role, value in content["mean_selection_frequency"].items()
-            },
+        names = ("adjusted_accuracy", "reference_accuracy", "replication_accuracy")
+        frequencies = content["mean_selection_frequency"].items()
+        adjusted, reference, replication = (
+            np.asarray(content[name], dtype=np.float64) for name in names
         )
+        means = {str(role): float(value) for role, value in frequencies}
+        return Truth(adjusted, reference, replication, means)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
         return None

@@ -31,10 +31,8 @@ def read_counts(
         return read_keyed(counts, [*KEYS, "selected", "shown"], problems)
     if annotations is None:
         return None
-    groups = annotations.group_by(KEYS, maintain_order=True)
-    return groups.agg(
-        pl.col("selected").cast(pl.Int64).sum(), pl.len().cast(pl.Int64).alias("shown")
-    )
+    counted = pl.col("selected").cast(pl.Int64).sum(), pl.len().cast(pl.Int64).alias("shown")
+    return annotations.group_by(KEYS, maintain_order=True).agg(counted)
 
 
 def read_counts_alone(path: Path, problems: Problems) -> pl.DataFrame | None:
@@ -57,18 +55,16 @@ def read_annotations(path: Path, problems: Problems) -> pl.DataFrame | None:
     answer = [name for name in (*KEYS, "worker", "task", "time") if name in rows.columns]
     repeated = rows.filter(rows.select(answer).is_duplicated())["image"].unique(maintain_order=True)
     if len(repeated):
-        problems.add(
-            "worker-answered-twice", where=layout.ANNOTATIONS_FILE, images=listing(repeated)
-        )
+        problems.add("worker-answered-twice", where=file.name, images=listing(repeated))
         return None
     values = rows["selected"].to_numpy()
-    where = f"{layout.ANNOTATIONS_FILE} (each row is shown = 1)"
+    where = f"{file.name} (each row is shown = 1)"
     names, once = rows["image"].to_numpy(), np.ones(len(rows), dtype=np.int64)
     if not problems.take(validation.count_violations(where, names, values, once)):
         return None
     order = [name for name in ("position",) if name in rows.columns]
     if order and not rows["position"].dtype.is_numeric():
-        problems.add("answer-position-not-number", where=layout.ANNOTATIONS_FILE)
+        problems.add("answer-position-not-number", where=file.name)
         return None
     return rows.select(
         *KEYS,
@@ -124,9 +120,8 @@ def texts_in_order(
         if column.null_count() == len(column):
             continue
         if not _is_textual(column.dtype):
-            problems.add(
-                "image-column-not-text", where=where, column=column.name, dtype=column.dtype
-            )
+            facts = {"column": column.name, "dtype": column.dtype}
+            problems.add("image-column-not-text", where=where, **facts)
             return None
         values = column.cast(pl.String).to_list()
         broken = validation.text_violations(where, order.to_list(), column.name, values)
@@ -158,10 +153,8 @@ def key_violations(where: str, table: pl.DataFrame, keys: list[str]) -> Iterator
         if not _is_textual(column.dtype) and len(column):
             yield Violation("name-column-not-text", where=where, column=key, dtype=column.dtype)
         elif column.null_count():
-            rows = column.is_null().arg_true().to_list()
-            yield Violation(
-                "name-column-incomplete", where=where, column=key, rows=listing(rows, "row")
-            )
+            rows = listing(column.is_null().arg_true().to_list(), "row")
+            yield Violation("name-column-incomplete", where=where, column=key, rows=rows)
 
 
 def join_violations(where: str, images: pl.Series, order: pl.Series) -> Iterator[Violation]:
@@ -169,20 +162,11 @@ def join_violations(where: str, images: pl.Series, order: pl.Series) -> Iterator
     if len(images):
         yield from validation.image_violations(where, images.to_list())
     counted, names = set(order.to_list()), set(images.to_list())
+    facts = {"where": where, "counts_file": layout.COUNTS_FILE}
     if unknown := [image for image in images.unique(maintain_order=True) if image not in counted]:
-        yield Violation(
-            "images-without-counts",
-            where=where,
-            images=listing(unknown),
-            counts_file=layout.COUNTS_FILE,
-        )
+        yield Violation("images-without-counts", images=listing(unknown), **facts)
     if missing := [image for image in order if image not in names]:
-        yield Violation(
-            "counted-images-missing",
-            where=where,
-            images=listing(missing),
-            counts_file=layout.COUNTS_FILE,
-        )
+        yield Violation("counted-images-missing", images=listing(missing), **facts)
 
 
 def in_order(table: pl.DataFrame, order: pl.Series) -> pl.DataFrame | None:

@@ -191,9 +191,7 @@ def _set_mean(process: _Process, mixture: Mixture, mean: float) -> Mixture:
     """Shift all locations so that the mixture's mean selection frequency is `mean`."""
 
     def shift_mixture(shift: float) -> Mixture:
-        return Mixture(
-            mixture.weights, tuple(m + shift for m in mixture.locations), mixture.spreads
-        )
+        return replace(mixture, locations=tuple(m + shift for m in mixture.locations))
 
     def excess(shift: float) -> float:
         s, weight = process.nodes(shift_mixture(shift))
@@ -286,9 +284,12 @@ def make_world(
     mixtures = scenario.frequencies or mixtures
     if scenario.frequencies is not None:
         process = replace(process, nodes=_logit_normal_nodes, draw=draw_logit_normal)
-    frequencies = {
-        role: _with_ones(process.nodes(mixtures[role]), scenario.ones) for role in REQUIRED_ROLES
-    }
+    frequencies: dict[Role, tuple[Floats, Floats]] = {}
+    for role in REQUIRED_ROLES:
+        s, weight = process.nodes(mixtures[role])
+        # A share of the images lies at 1.
+        with_ones = np.append((1 - scenario.ones) * weight, scenario.ones)
+        frequencies[role] = np.append(s, 1.0), with_ones
     # What noisy matching takes from a pool, and what a rule keeps, is harder than it looks.
     if scenario.pool is not None:
         s, weight = _logit_normal_nodes(scenario.pool)
@@ -319,12 +320,6 @@ def make_world(
     accuracies = np.array([_accuracy(world, "replication", a, b) for a, b in curves["replication"]])
     truth = replace(truth, replication_accuracy=accuracies, mean_selection_frequency=means)
     return replace(world, curves=curves, truth=truth)
-
-
-def _with_ones(nodes: tuple[Floats, Floats], share: float) -> tuple[Floats, Floats]:
-    """Nodes and weights of a density, of which a share lies at 1."""
-    s, weight = nodes
-    return np.append(s, 1.0), np.append((1 - share) * weight, share)
 
 
 def _accuracy(world: SimulatedWorld, role: Role, a: float, b: float) -> float:

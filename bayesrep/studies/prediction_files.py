@@ -1,10 +1,10 @@
 """The predictions of a study on disk: one file for each data set and classifier."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -61,11 +61,6 @@ class Dataset:
         """The images' names as an array."""
         return self.order.to_numpy()
 
-    @cached_property
-    def undecoded_images(self) -> pl.Series:
-        """The images that the study is left without."""
-        return self.failures.filter("left_out")["image"]
-
 
 def read_correctness(
     dataset: Dataset, classifiers: Sequence[str], complete: Collection[str], problems: Problems
@@ -92,12 +87,8 @@ def read_correctness(
             correct[:, numbers[name]] = file.correct
             agreement.compare(name, file.judged)
     if unanswered:
-        problems.add(
-            "images-not-decoded",
-            where=where,
-            images=listing(unanswered),
-            failures_file=layout.FAILURES_FILE,
-        )
+        facts = {"images": listing(unanswered), "failures_file": layout.FAILURES_FILE}
+        problems.add("images-not-decoded", where=where, **facts)
     agreed = problems.take(agreement.violations(str(where)))
     return correct if sound and agreed else None
 
@@ -106,18 +97,12 @@ def _file_violations(
     where: str, present: set[str], classifiers: Sequence[str], complete: Collection[str]
 ) -> Iterator[Violation]:
     if missing := [classifier for classifier in classifiers if classifier not in present]:
-        yield Violation(
-            "classifier-without-predictions",
-            where=where,
-            classifiers=listing(missing, "classifier"),
-        )
+        names = listing(missing, "classifier")
+        yield Violation("classifier-without-predictions", where=where, classifiers=names)
     if unlisted := sorted((present & set(complete)) - set(classifiers)):
-        yield Violation(
-            "predictions-of-unlisted-classifier",
-            where=where,
-            classifiers=listing(unlisted, "classifier"),
-            manifest_file=layout.MANIFEST_FILE,
-        )
+        names = listing(unlisted, "classifier")
+        facts = {"classifiers": names, "manifest_file": layout.MANIFEST_FILE}
+        yield Violation("predictions-of-unlisted-classifier", where=where, **facts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +135,7 @@ def _judge_table(dataset: Dataset, where: str, classifier: str, table: pl.DataFr
     order = dataset.order
     if violations := list(key_violations(where, table, ["image"])):
         return _File(violations)
-    table = drop_left_out(table, dataset.undecoded_images)
+    table = drop_left_out(table, dataset.failures.filter("left_out")["image"])
     ordered = in_order(table, order)
     if ordered is None:
         missing = order.filter(~order.is_in(table["image"].implode()))
@@ -193,22 +178,19 @@ class _Agreement:
 
     def violations(self, where: str) -> Iterator[Violation]:
         """Yield the classifiers that differ, with the images."""
-        rule_of: Mapping[str, LiteralString] = {
-            layout.IMAGES_FILE: "classifiers-judged-by-other-labels-than-study",
-            "label": "classifiers-judged-by-other-labels",
-            "content": "classifiers-shown-something-else",
-        }
         for kind, (classifiers, mask) in self._differing.items():
-            than = {"images_file": layout.IMAGES_FILE}
-            if kind in self._first:
-                than = {"other_classifier": self._first[kind][0]}
-            yield Violation(
-                rule_of[kind],
-                where=where,
-                classifiers=listing(classifiers, "classifier"),
-                images=listing(self._order.filter(pl.Series(mask))),
-                **than,
-            )
+            names = listing(classifiers, "classifier")
+            facts = {"classifiers": names, "images": listing(self._order.filter(pl.Series(mask)))}
+            if kind == layout.IMAGES_FILE:
+                rule = "classifiers-judged-by-other-labels-than-study"
+                yield Violation(rule, where=where, images_file=kind, **facts)
+                continue
+            other = self._first[kind][0]
+            if kind == "label":
+                rule = "classifiers-judged-by-other-labels"
+            else:
+                rule = "classifiers-shown-something-else"
+            yield Violation(rule, where=where, other_classifier=other, **facts)
 
     def _note(self, kind: str, classifier: str, differing: Bools) -> None:
         if differing.any():

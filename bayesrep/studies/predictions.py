@@ -5,7 +5,7 @@ Protocols that need the answers themselves take these arrays.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, LiteralString
 
 import numpy as np
@@ -87,22 +87,14 @@ class Predictions:
             or not self.answers.shape[2]
             or self.answers.dtype.kind not in "iu"
         ):
-            yield Violation(
-                "answers-shape-wrong",
-                where=where,
-                shape=list(self.answers.shape),
-                expected_shape=[*shape, "R"],
-            )
+            shapes = {"shape": list(self.answers.shape), "expected_shape": [*shape, "R"]}
+            yield Violation("answers-shape-wrong", where=where, **shapes)
             return
         wrong = (self.answers < NO_ANSWER) | (self.answers >= len(self.classes))
         yield from self._first_violation("answer-not-a-class", where, np.any(wrong, axis=2))
         if self.confidence is not None and self.confidence.shape != shape:
-            yield Violation(
-                "confidence-shape-wrong",
-                where=where,
-                shape=list(self.confidence.shape),
-                expected_shape=list(shape),
-            )
+            shapes = {"shape": list(self.confidence.shape), "expected_shape": list(shape)}
+            yield Violation("confidence-shape-wrong", where=where, **shapes)
         elif self.confidence is not None:
             within = (self.confidence >= 0) & (self.confidence <= 1)
             yield from self._first_violation("confidence-out-of-range", where, ~within)
@@ -138,26 +130,16 @@ class Predictions:
         StudyError
             Where fewer classes are known of each answer.
         """
-        if ranks > self.answers.shape[2]:
-            raise StudyError(
-                "too-few-ranked-answers",
-                dataset=self.dataset,
-                known_ranks=self.answers.shape[2],
-                needed_ranks=ranks,
-            )
+        if ranks > (known := self.answers.shape[2]):
+            facts = {"known_ranks": known, "needed_ranks": ranks}
+            raise StudyError("too-few-ranked-answers", dataset=self.dataset, **facts)
         return np.any(self.answers[:, :, :ranks] == self.labels[:, None], axis=2)
 
     def on(self, rows: NDArray[Any]) -> "Predictions":
         """The answers on some images: row numbers, or a mask [N]."""
-        return Predictions(
-            self.dataset,
-            self.images[rows],
-            self.classes,
-            self.labels[rows],
-            self.classifiers,
-            self.answers[:, rows],
-            None if self.confidence is None else self.confidence[:, rows],
-        )
+        confidence = None if self.confidence is None else self.confidence[:, rows]
+        parts = {"labels": self.labels[rows], "answers": self.answers[:, rows]}
+        return replace(self, images=self.images[rows], confidence=confidence, **parts)
 
 
 def code_type(classes: int) -> type[np.int16] | type[np.int32]:

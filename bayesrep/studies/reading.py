@@ -95,7 +95,10 @@ def inspect(path: Path, problems: Problems) -> Study | None:
     if counts is None or failures is None:
         return None
     problems.take(_strangers(path, manifest, counts, images, annotations))
-    problems.take(_attempts_violations(path))
+    try:
+        _ = StudyFolder(path).attempts  # which a study itself does without
+    except StudyError as error:
+        problems.append(error.violation.reword(str(error).removeprefix(f"{path}{os.sep}")))
     datasets: dict[str, AnnotatedSet] = {}
     for role, name in manifest.roles.items():
         of_set = pl.col("dataset") == name
@@ -123,27 +126,18 @@ def _strangers(
     annotations: pl.DataFrame | None,
 ) -> Iterator[Violation]:
     """Find data sets that no role names: their data would be ignored without a word."""
-    holders = {layout.COUNTS_FILE: counts["dataset"].unique(maintain_order=True).to_list()}
-    for file, table in ((layout.IMAGES_FILE, images), (layout.ANNOTATIONS_FILE, annotations)):
-        if table is not None:
-            holders[file] = table["dataset"].unique(maintain_order=True).to_list()
+    files = (layout.COUNTS_FILE, layout.IMAGES_FILE, layout.ANNOTATIONS_FILE)
+    holders = {
+        file: table["dataset"].unique(maintain_order=True).to_list()
+        for file, table in zip(files, (counts, images, annotations), strict=True)
+        if table is not None
+    }
     holders[layout.PREDICTIONS_FOLDER] = StudyFolder(path).predicted_datasets
     for where, names in holders.items():
         if strangers := [name for name in names if name not in manifest.roles.values()]:
-            yield Violation(
-                "data-set-without-role",
-                where=where,
-                data_sets=listing(strangers, "data set"),
-                manifest_file=layout.MANIFEST_FILE,
-            )
-
-
-def _attempts_violations(path: Path) -> Iterator[Violation]:
-    """Check the repeated attempts, which a study itself does without."""
-    try:
-        _ = StudyFolder(path).attempts
-    except StudyError as error:
-        yield error.violation.reword(str(error).removeprefix(f"{path}{os.sep}"))
+            told = listing(strangers, "data set")
+            facts = {"data_sets": told, "manifest_file": layout.MANIFEST_FILE}
+            yield Violation("data-set-without-role", where=where, **facts)
 
 
 def _dataset(
@@ -204,12 +198,8 @@ def _answers(
     places = pl.DataFrame({"image": images, "row": np.arange(len(images))})
     placed = rows.join(places, on="image", how="left", maintain_order="left")
     if len(strange := placed.filter(pl.col("row").is_null())["image"].unique(maintain_order=True)):
-        problems.add(
-            "images-without-counts",
-            where=where,
-            images=listing(strange.to_list()),
-            counts_file=layout.COUNTS_FILE,
-        )
+        facts = {"images": listing(strange.to_list()), "counts_file": layout.COUNTS_FILE}
+        problems.add("images-without-counts", where=where, **facts)
         return None
     workers = rows["worker"].unique().sort()
     code = rows["worker"].cast(pl.Enum(workers)).to_physical()

@@ -124,9 +124,8 @@ class Scenario:
     @property
     def keeps_populations(self) -> bool:
         """True if images and classifiers are as in the plain world, whatever annotators do."""
-        return not (
-            self.frequencies or self.ones or self.pool or self.class_shift or self.selection
-        )
+        changes = self.frequencies, self.ones, self.pool, self.class_shift, self.selection
+        return not any(changes)
 
 
 def _by_role(reference: Mixture, replication: Mixture) -> Mapping[str, Mixture]:
@@ -313,14 +312,11 @@ def matched_weights(
     s_pool: Floats, pool: Floats, s_reference: Floats, reference: Floats, annotators: int
 ) -> Floats:
     """Compute weights of the pool's nodes under the matched density (module docstring)."""
-    k = np.arange(annotators + 1)
+    from scipy.stats import binom
 
-    def masses(s: Floats) -> Floats:
-        from scipy.stats import binom
-
-        return np.asarray(binom.pmf(k[:, None], annotators, s[None, :]))
-
-    of_pool, of_reference = masses(s_pool), masses(s_reference) @ reference
+    k = np.arange(annotators + 1)[:, None]
+    of_pool, masses = (np.asarray(binom.pmf(k, annotators, s)) for s in (s_pool, s_reference))
+    of_reference = masses @ reference
     return pool * (of_reference / np.maximum(of_pool @ pool, 1e-300) @ of_pool)
 
 

@@ -113,11 +113,9 @@ class Selection:
     def count_answers(self, annotators: Ints) -> Ints:
         """Return the number of answers that the rule needs of images with so many [M]."""
         rule = _parse_rule(self.bare_rule) if self.table is None else None
-        return (
-            annotators
-            if rule is None or rule.n_answers is None
-            else np.full_like(annotators, rule.n_answers)
-        )
+        if rule is None or rule.n_answers is None:
+            return annotators
+        return np.full_like(annotators, rule.n_answers)
 
     def violations(
         self, where: str, images: NDArray[np.str_], selected: Ints, shown: Ints

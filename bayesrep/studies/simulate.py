@@ -157,19 +157,11 @@ def simulate_study(
         ease, groups = 0.0, {}
         if world.class_shift:
             kind = rng.choice(SIMULATED_CLASSES, size=images, p=drawn_from.shares(role))
-            ease, groups = (
-                class_ease()[kind],
-                {"superclass": np.char.add("class-", kind.astype(str))},
-            )
+            ease = class_ease()[kind]
+            groups = {"superclass": np.char.add("class-", kind.astype(str))}
         correct = draw_correct(correctness, drawn_from, role, s, ease)
-        return {
-            "selected": selected,
-            "shown": total,
-            "correct": correct,
-            "groups": groups,
-            "answers": answers,
-            "selection": world.selection,
-        }
+        arrays = {"selected": selected, "shown": total, "correct": correct, "groups": groups}
+        return {**arrays, "answers": answers, "selection": world.selection}
 
     *seeds, of_crowds = np.random.SeedSequence(seed).spawn(3)
     crowds = draw_crowds(np.random.default_rng(of_crowds), world, high)
@@ -202,9 +194,8 @@ def _choose_world(
     world = find_scenario(scenario)
     if world.process is not None:
         if process not in ("outside", world.process):
-            raise OptionError(
-                "scenario-of-another-process", scenario=scenario, process=world.process
-            )
+            facts = {"scenario": scenario, "process": world.process}
+            raise OptionError("scenario-of-another-process", **facts)
         process = world.process
     if world.frequencies is not None and process != "outside":
         raise OptionError("scenario-fixes-frequencies", scenario=scenario)
@@ -225,12 +216,8 @@ def _annotator_range(
         annotators = DEFAULT_ANNOTATORS if world.annotators is None else world.annotators
     low, high = (annotators, annotators) if isinstance(annotators, int) else annotators
     if min(images, low, classifiers) < 1 or high < low:
-        raise OptionError(
-            "simulated-sizes-out-of-range",
-            images=images,
-            annotators=annotators,
-            classifiers=classifiers,
-        )
+        sizes = {"images": images, "annotators": annotators, "classifiers": classifiers}
+        raise OptionError("simulated-sizes-out-of-range", **sizes)
     refuse_above("classifiers", classifiers, MAX_CLASSIFIERS)
     refuse_above("images", images, MAX_SIMULATED_ANSWERS // classifiers)
     refuse_above("annotators", high, MAX_SIMULATED_ANNOTATORS)

@@ -78,11 +78,8 @@ class Cells(Compared):
             yield Violation("cells-shapes-differ", shape=list(size))
         if self.correct.ndim != 2 or self.correct.shape[0] != size[0]:
             yield Violation("cells-correct-shape-wrong", shape=list(self.correct.shape))
-        if (
-            (self.selected < 0).any()
-            or (self.selected > self.shown).any()
-            or (self.shown < 1).any()
-        ):
+        possible = (self.selected >= 0) & (self.selected <= self.shown) & (self.shown >= 1)
+        if not possible.all():
             yield Violation("cells-counts-out-of-range")
         if (self.correct < 0).any() or (self.correct > self.images[:, None]).any():
             yield Violation("cells-correct-out-of-range")
@@ -182,14 +179,10 @@ class SufficientStatistics(Compared):
         for role in REQUIRED_ROLES:
             if role not in self.cells:
                 raise StudyError("role-without-cells", role=role)
-            columns = self.cells[role].correct.shape[1]
-            if columns != len(self.classifiers):
-                raise StudyError(
-                    "cells-columns-not-classifiers",
-                    role=role,
-                    column_count=columns,
-                    classifier_count=len(self.classifiers),
-                )
+            columns, classifiers = self.cells[role].correct.shape[1], len(self.classifiers)
+            if columns != classifiers:
+                counts = {"column_count": columns, "classifier_count": classifiers}
+                raise StudyError("cells-columns-not-classifiers", role=role, **counts)
 
     def __repr__(self) -> str:
         cells = (f"{role} {number(len(c.shown), 'cell')}" for role, c in self.cells.items())
@@ -224,10 +217,8 @@ class SufficientStatistics(Compared):
         """Merge the statistics of two shards: disjoint images, the same classifiers and roles."""
         if self.classifiers != other.classifiers:
             raise StudyError("shards-classifiers-differ")
-        if set(self.cells) != set(other.cells):
-            raise StudyError(
-                "shards-roles-differ", roles=sorted(self.cells), other_roles=sorted(other.cells)
-            )
+        if (mine := sorted(self.cells)) != (theirs := sorted(other.cells)):
+            raise StudyError("shards-roles-differ", roles=mine, other_roles=theirs)
         if self.people != other.people:
             facts = {"people": self.people, "other_people": other.people}
             raise StudyError("shards-people-differ", **facts)

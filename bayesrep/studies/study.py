@@ -79,14 +79,8 @@ class Study(Compared):
         return brief(self, f"{self.name!r}", number(len(self.classifiers), "classifier"), *sizes)
 
     def _repr_html_(self) -> str:
-        header = (
-            "role",
-            "data set",
-            "images",
-            "annotators each",
-            "selected (%)",
-            "mean accuracy (%)",
-        )
+        header = ("role", "data set", "images", "annotators each")
+        header += ("selected (%)", "mean accuracy (%)")
         rows = [
             (
                 role,
@@ -107,20 +101,15 @@ class Study(Compared):
 
     def _violations(self) -> Iterator[Violation]:
         where = f"study {self.name!r}"
-        yield from validation.role_violations(
-            where, [(r, d.name) for r, d in self.datasets.items()]
-        )
+        named = [(role, data.name) for role, data in self.datasets.items()]
+        yield from validation.role_violations(where, named)
         yield from validation.classifier_violations(where, self.classifiers)
         for role, data in self.datasets.items():
-            columns = data.correct.shape[1]
-            if columns != len(self.classifiers) and not (role == "candidates" and columns == 0):
-                yield Violation(
-                    "predictions-not-per-classifier",
-                    where=where,
-                    dataset=data.name,
-                    column_count=columns,
-                    classifier_count=len(self.classifiers),
-                )
+            columns, classifiers = data.correct.shape[1], len(self.classifiers)
+            if columns != classifiers and not (role == "candidates" and columns == 0):
+                facts = {"column_count": columns, "classifier_count": classifiers}
+                rule = "predictions-not-per-classifier"
+                yield Violation(rule, where=where, dataset=data.name, **facts)
         one, other = self.reference, self.replication
         if one.labels is not None and other.labels is not None:
             yield from validation.label_set_violations(
@@ -348,6 +337,10 @@ def _annotated_set(
     named = () if role == "candidates" and np.shape(correct)[1:] == (0,) else classifiers
     correct = order_columns(correct, named, where)
     validation.raise_first(validation.correct_violations(where, images, correct, named))
+    try:
+        selection = None if (rule := arrays.get("selection")) is None else Selection.parse(rule)
+    except StudyError as error:
+        raise error.add_place(where) from None
     return AnnotatedSet(
         name=name,
         images=images,
@@ -357,26 +350,14 @@ def _annotated_set(
         labels=rows["labels"],
         groups={str(each): rows[f"group {each!r}"] for each in getattr(groups, "columns", groups)},
         answers=arrays.get("answers"),
-        selection=_selection(where, arrays.get("selection")),
+        selection=selection,
     )
-
-
-def _selection(where: str, rule: Any) -> Selection | None:
-    try:
-        return None if rule is None else Selection.parse(rule)
-    except StudyError as error:
-        raise error.add_place(where) from None
 
 
 def _entry_violations(role: str, arrays: Mapping[str, Any]) -> Iterator[Violation]:
     if unknown := sorted(set(arrays) - _DATASET_ENTRIES):
-        known_entries = ", ".join(sorted(_DATASET_ENTRIES))
-        yield Violation(
-            "unknown-data-set-entry",
-            role=role,
-            entries=listing(unknown, "entry"),
-            known_entries=known_entries,
-        )
+        known, told = ", ".join(sorted(_DATASET_ENTRIES)), listing(unknown, "entry")
+        yield Violation("unknown-data-set-entry", role=role, entries=told, known_entries=known)
     for entry in ("selected", "shown", "correct"):
         if arrays.get(entry) is None:
             yield Violation("data-set-entry-missing", role=role, entry=entry)
@@ -392,13 +373,8 @@ def _truth_violations(where: str, truth: Truth, classifiers: int) -> Iterator[Vi
     for name in ("adjusted_accuracy", "reference_accuracy", "replication_accuracy"):
         shape = np.shape(getattr(truth, name))
         if shape != (classifiers,):
-            yield Violation(
-                "truth-shape-wrong",
-                where=where,
-                quantity=name,
-                shape=list(shape),
-                classifier_count=classifiers,
-            )
+            facts = {"quantity": name, "shape": list(shape), "classifier_count": classifiers}
+            yield Violation("truth-shape-wrong", where=where, **facts)
 
 
 def shared_classes(study: Study) -> dict[str, NDArray[np.str_]]:

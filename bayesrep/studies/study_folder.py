@@ -107,12 +107,10 @@ class StudyFolder:
         predicted = {name: layout.predicted_classifiers(self.path, name) for name in names}
         for name, classifiers in predicted.items():
             if not classifiers and not (listed and name in self.roles.values()):
-                known_sets = self.predicted_datasets
+                known = self.predicted_datasets
+                facts = {"known_datasets": listing(known, "data set") if known else "no data set"}
                 raise StudyError(
-                    "data-set-without-predictions",
-                    path=self.path,
-                    dataset=name,
-                    known_datasets=listing(known_sets, "data set") if known_sets else "no data set",
+                    "data-set-without-predictions", path=self.path, dataset=name, **facts
                 )
         if listed:
             return list(listed)

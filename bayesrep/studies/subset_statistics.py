@@ -26,22 +26,15 @@ def statistics_by_group(
     for role in roles:
         data = study.datasets[role]
         if column not in data.groups:
-            has = ", ".join(sorted(data.groups)) or "none"
-            raise StudyError(
-                "data-set-without-group-column", dataset=data.name, column=column, known_columns=has
-            )
+            facts = {"column": column, "known_columns": ", ".join(sorted(data.groups)) or "none"}
+            raise StudyError("data-set-without-group-column", dataset=data.name, **facts)
         members[role] = data.groups[column]
     names = {role: set(np.unique(values).tolist()) for role, values in members.items()}
     common, union = set.intersection(*names.values()), set.union(*names.values())
     if absent := sorted(union - common):
-        raise StudyError(
-            "group-missing-in-data-set", column=column, groups=listing(absent, "group")
-        )
+        groups = listing(absent, "group")
+        raise StudyError("group-missing-in-data-set", column=column, groups=groups)
     return {
-        name: SufficientStatistics(
-            study.classifiers,
-            {r: count_cells(study.datasets[r], np.flatnonzero(members[r] == name)) for r in roles},
-            words_of(study),
-        )
+        name: statistics_on(study, {r: np.flatnonzero(members[r] == name) for r in roles})
         for name in sorted(union)
     }

@@ -113,19 +113,11 @@ def correct_violations(
     if values is None:
         yield Violation("correctness-not-numbers", where=where)
         return
-    expected = (len(images), "C" if classifiers is None else len(classifiers))
-    if (
-        values.ndim != 2
-        or values.shape[0] != expected[0]
-        or expected[1] not in ("C", values.shape[1])
-    ):
-        yield Violation(
-            "correctness-shape-wrong",
-            where=where,
-            shape=list(values.shape),
-            image_count=expected[0],
-            classifier_count=expected[1],
-        )
+    told = "C" if classifiers is None else len(classifiers)
+    counts = {"image_count": len(images), "classifier_count": told}
+    columns = np.shape(values)[1:] if classifiers is None else (len(classifiers),)
+    if values.ndim != 2 or values.shape != (len(images), *columns):
+        yield Violation("correctness-shape-wrong", where=where, shape=list(values.shape), **counts)
         return
     if boolean:
         return
@@ -142,19 +134,14 @@ def text_violations(where: str, images: Names, name: str, values: Column) -> Ite
     A missing value is None, NaN or the empty text.
     """
     if len(values) != len(images):
-        yield Violation(
-            "column-length-not-images",
-            where=where,
-            column=name,
-            value_count=len(values),
-            image_count=len(images),
-        )
+        counts = {"value_count": len(values), "image_count": len(images)}
+        yield Violation("column-length-not-images", where=where, column=name, **counts)
         return
-    missing = [image for image, value in zip(images, values, strict=True) if _absent(value)]
-    if missing:
-        yield Violation(
-            "column-incomplete-for-images", where=where, column=name, images=listing(missing)
-        )
+    pairs = zip(images, values, strict=True)
+    # Only NaN differs from itself.
+    if missing := [image for image, v in pairs if v is None or v == "" or v != v]:
+        facts = {"column": name, "images": listing(missing)}
+        yield Violation("column-incomplete-for-images", where=where, **facts)
 
 
 def classifier_violations(where: str, classifiers: Sequence[str]) -> Iterator[Violation]:
@@ -194,15 +181,9 @@ def label_set_violations(
     """Check that both data sets, given as (name, labels [N]), have the same set of labels."""
     pairs = ((reference, replication), (replication, reference))
     for (name, labels), (other, others) in pairs:
-        extra = sorted(set(np.unique(labels).tolist()) - set(np.unique(others).tolist()))
-        if extra:
-            yield Violation(
-                "labels-of-one-data-set",
-                where=where,
-                dataset=name,
-                labels=listing(extra, "label"),
-                other_dataset=other,
-            )
+        if extra := np.setdiff1d(labels, others).tolist():
+            facts = {"dataset": name, "other_dataset": other, "labels": listing(extra, "label")}
+            yield Violation("labels-of-one-data-set", where=where, **facts)
 
 
 def _count_violation(
@@ -211,13 +192,8 @@ def _count_violation(
     if values is None:
         return Violation("counts-not-numbers", where=where, column=name)
     if values.shape != (len(images),):
-        return Violation(
-            "counts-shape-wrong",
-            where=where,
-            column=name,
-            shape=list(values.shape),
-            image_count=len(images),
-        )
+        facts = {"shape": list(values.shape), "image_count": len(images)}
+        return Violation("counts-shape-wrong", where=where, column=name, **facts)
     names = np.asarray(images)
     rules: Mapping[LiteralString, Bools] = {
         "count-missing": np.isnan(values),
@@ -232,17 +208,8 @@ def _count_violation(
     return None
 
 
-def _absent(value: object) -> bool:
-    return value is None or value == "" or value != value  # only NaN differs from itself
-
-
 def _repeated_names(names: Sequence[str]) -> list[str]:
     if len(set(names)) == len(names):
         return []
-    previous: set[str] = set()
-    repeated: dict[str, None] = {}
-    for name in names:
-        if name in previous:
-            repeated[name] = None
-        previous.add(name)
-    return list(repeated)
+    places = {name: place for place, name in reversed(list(enumerate(names)))}
+    return list(dict.fromkeys(name for n, name in enumerate(names) if places[name] != n))

@@ -135,20 +135,12 @@ class WorkerAnswers(Compared):
         for name, size in (("image", len(images)), ("worker", len(self.workers))):
             place = getattr(self, name)
             if len(place) and not (0 <= place.min() and place.max() < size):
-                yield Violation(
-                    "worker-answer-out-of-range",
-                    where=where,
-                    kind=name,
-                    index=place.max(),
-                    count=size,
-                )
+                facts = {"kind": name, "index": place.max(), "count": size}
+                yield Violation("worker-answer-out-of-range", where=where, **facts)
                 return
         if len(set(self.workers.tolist())) < len(self.workers):
             yield Violation("worker-name-repeated", where=where)
         differ = np.any(np.array(self.counts(len(images))) != [selected, total], axis=0)
         if differ.any():
-            yield Violation(
-                "worker-answers-contradict-counts",
-                where=where,
-                images=listing(np.asarray(images)[differ].tolist()),
-            )
+            names = listing(np.asarray(images)[differ].tolist())
+            yield Violation("worker-answers-contradict-counts", where=where, images=names)

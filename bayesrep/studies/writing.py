@@ -43,19 +43,39 @@ def write_folder(
         for data in datasets
         if listed
     }
-    with _new_folder(path, force=force) as partial:
-        if datasets:
-            _write_tables(datasets, partial)
-            _write_left_out(datasets, partial)
-            write_manifest(manifest.content(), partial)
-        else:
-            tables = {name: _answer_tables(each) for name, each in by_dataset.items()}
-            _write_facts(manifest.provenance, partial / layout.PROVENANCE_FILE)
-            _write_facts(manifest.roles, partial / layout.ROLES_FILE)
-        for dataset, files in tables.items():
-            _write_prediction_files(partial, dataset, files)
-        if attempts:
-            write_attempts(attempts, partial)
+    target = Path(path).resolve()
+    with _refused_in_words(path):
+        if target.exists():
+            _refuse_existing(target, force=force)
+        # It takes its place once it is whole.
+        with replaced_folder(target) as partial:
+            if datasets:
+                _write_tables(datasets, partial)
+                rows = [
+                    (d.name, image, why, True)
+                    for d in datasets
+                    for image, why in d.left_out.items()
+                ]
+                if rows:
+                    failures = pl.DataFrame(rows, schema=FAILURE_SCHEMA, orient="row")
+                    parquet.write(failures, partial / layout.FAILURES_FILE)
+                write_manifest(manifest.content(), partial)
+            else:
+                tables = {name: _answer_tables(each) for name, each in by_dataset.items()}
+                _write_facts(manifest.provenance, partial / layout.PROVENANCE_FILE)
+                _write_facts(manifest.roles, partial / layout.ROLES_FILE)
+            for dataset, files in tables.items():
+                named = validation.classifier_violations(
+                    f"the answers on {dataset!r}", tuple(files)
+                )
+                validation.raise_first(
+                    each for each in named if each.rule == "name-too-long-for-file"
+                )
+                (partial / layout.prediction_folder(dataset)).mkdir(parents=True)
+                for classifier, table in files.items():
+                    parquet.write(table, partial / layout.prediction_file(dataset, classifier))
+            if attempts:
+                write_attempts(attempts, partial)
 
 
 def add_counts(path: str | Path, manifest: Manifest, datasets: Sequence[AnnotatedSet]) -> None:
@@ -65,19 +85,13 @@ def add_counts(path: str | Path, manifest: Manifest, datasets: Sequence[Annotate
         began = StudyFolder(target).provenance
         facts = {**began, "counts": dict(manifest.provenance)} if began else manifest.provenance
         _write_tables(datasets, target)
-        _forget_uncounted_failures(datasets, target)
+        # Of the images left out go those that the counts, which have now come, do not know.
+        failures = read_failures(target, Problems())
+        if failures is not None and len(failures):
+            counted = pl.concat(_of_dataset(data, {}) for data in datasets)
+            counted_failures = failures.join(counted, on=KEYS, how="semi")
+            parquet.write(counted_failures, target / layout.FAILURES_FILE)
         write_manifest(replace(manifest, provenance=facts).content(), target)
-
-
-@contextmanager
-def _new_folder(path: str | Path, *, force: bool) -> Generator[Path]:
-    """A folder that takes its place once it is whole, unless something is there already."""
-    target = Path(path).resolve()
-    with _refused_in_words(path):
-        if target.exists():
-            _refuse_existing(target, force=force)
-        with replaced_folder(target) as partial:
-            yield partial
 
 
 @contextmanager
@@ -138,31 +152,6 @@ def _write_facts(facts: Mapping[str, JSON], file: Path) -> None:
         file.write_text(text + "\n", encoding="utf-8")
 
 
-def _write_left_out(datasets: Sequence[AnnotatedSet], path: Path) -> None:
-    rows = [(d.name, image, why, True) for d in datasets for image, why in d.left_out.items()]
-    if rows:
-        parquet.write(
-            pl.DataFrame(rows, schema=FAILURE_SCHEMA, orient="row"), path / layout.FAILURES_FILE
-        )
-
-
-def _forget_uncounted_failures(datasets: Sequence[AnnotatedSet], path: Path) -> None:
-    """Drop from the images left out those that the counts, which have now come, do not know."""
-    failures = read_failures(path, Problems())
-    if failures is None or not len(failures):
-        return
-    counted = pl.concat(_of_dataset(data, {}) for data in datasets)
-    parquet.write(failures.join(counted, on=KEYS, how="semi"), path / layout.FAILURES_FILE)
-
-
-def _write_prediction_files(path: Path, dataset: str, tables: Mapping[str, pl.DataFrame]) -> None:
-    named = validation.classifier_violations(f"the answers on {dataset!r}", tuple(tables))
-    validation.raise_first(each for each in named if each.rule == "name-too-long-for-file")
-    (path / layout.prediction_folder(dataset)).mkdir(parents=True)
-    for classifier, table in tables.items():
-        parquet.write(table, path / layout.prediction_file(dataset, classifier))
-
-
 def _correctness(data: AnnotatedSet, classifiers: Sequence[str]) -> dict[str, pl.DataFrame]:
     # A data set of candidates may come without predictions: no columns, no files.
     return {
@@ -197,11 +186,9 @@ def _answer_tables(predictions: Predictions) -> dict[str, pl.DataFrame]:
     if silent.any():
         number = int(np.flatnonzero(silent.any(axis=1))[0])
         images = listing(predictions.images[silent[number]].tolist())
+        facts = {"classifier": predictions.classifiers[number], "images": images}
         raise StudyError(
-            "classifier-leaves-images-unanswered",
-            dataset=predictions.dataset,
-            classifier=predictions.classifiers[number],
-            images=images,
+            "classifier-leaves-images-unanswered", dataset=predictions.dataset, **facts
         )
     names = pl.Series(predictions.classes, dtype=pl.String)
     constant = {"image": predictions.images, "label": names[predictions.labels]}

@@ -61,12 +61,9 @@ class Content:
     @property
     def missing_sections(self) -> dict[str, str]:
         """Name the sections that cannot be shown, with the reasons."""
-        sections = ((kind, self.sections[kind]) for kind in self._shown_sections)
-        return {
-            kind.takes: why
-            for kind, section in sections
-            if (why := section if isinstance(section, Violation) else section.missing)
-        }
+        sections = ((kind.takes, self.sections[kind]) for kind in self._shown_sections)
+        why = ((t, s if isinstance(s, Violation) else s.missing) for t, s in sections)
+        return {takes: text for takes, text in why if text}
 
     @property
     def opening(self) -> Opening | None:
@@ -97,9 +94,8 @@ class Content:
                 lacking.setdefault(why, []).append(words.fill(kind.title))
         if lacking:
             sentences = [f"{'; '.join(titles)}: {why}." for why, titles in lacking.items()]
-            yield Block(
-                id="missing", short="Not shown", title="What is not shown", sentences=sentences
-            )
+            title = "What is not shown"
+            yield Block(id="missing", short="Not shown", title=title, sentences=sentences)
 
 
 @quiet()
@@ -130,13 +126,9 @@ def gather(
             for kind in sorted(SECTION_TYPES, key=lambda kind: kind.waits):
                 bar.stage(f"report: {source.words.fill(kind.title)}")
                 if kind not in sections:
-                    sections[kind] = _make_section(kind, source)
+                    try:
+                        sections[kind] = kind.compute(source)
+                    except BayesrepError as error:
+                        sections[kind] = error.violation
                 bar.advance(1)
         return Content(study, sections)
-
-
-def _make_section(kind: type[Section], source: Source) -> Section | Violation:
-    try:
-        return kind.compute(source)
-    except BayesrepError as error:
-        return error.violation

@@ -68,32 +68,22 @@ class Accuracies(Section):
     def blocks(self) -> Iterator[Block]:
         """Drops of all classifiers, then the table."""
         words, one, most = self.words, self.words.classifier, len(self.naive) - 1
-        own, titles = self.methods[-1], {method: title_of(method) for method in self.methods}
-        truth = (
-            [("truth", "truth, known of a simulation")]
-            if "truth" in self.classifiers.columns
-            else []
-        )
+        own, titles = self.methods[-1], [(method, title_of(method)) for method in self.methods]
+        estimated = AccuracyEstimates(self.methods, self.classifiers, self.missing, words)
+        truth = "truth" in self.classifiers.columns
         # A single classifier needs neither search nor choice.
-        several = len(self.classifiers) > 1
+        several, ends = len(self.classifiers) > 1, ("none", "all there are")
         yield self.block(
             lead=(f"Choose a {one} by its name, or by touching its point. " if several else "")
             + f"Naive matching with no {words.annotator} is the accuracy as measured; more "
             f"{words.annotators} leave less noise in the matching, never none.",
             controls=[
-                select("method", "Adjusted by", list(titles.items()), own),
-                slider(
-                    "annotators",
-                    f"{words.annotators.title()} used",
-                    0,
-                    most,
-                    most,
-                    ends=("none", "all there are"),
-                ),
+                select("method", "Adjusted by", titles, own),
+                slider("annotators", f"{words.annotators.title()} used", 0, most, most, ends=ends),
                 *([search("search", words), chooser("classifier", words)] if several else []),
             ],
             has_sentence=True,
-            figures=[drops_figure(self._estimates, self.naive)],
+            figures=[drops_figure(estimated, self.naive)],
             data={"own": own, "columns": list(self._columns())},
         )
         yield Block(
@@ -129,23 +119,19 @@ class Accuracies(Section):
         yield from self._interval(own)
         for name in REQUIRED_ROLES:
             yield {"name": name, "title": name, "kind": "percent"}
-        for method in reversed(others):
+        further: list[dict[str, Any]] = []
+        for method in others[::-1]:
             if method != "raw":
-                column = {"name": method, "title": title_of(method), "kind": "percent"}
-                yield {**column, "other": True}
-                yield from ({**each, "other": True} for each in self._interval(method))
-        if "rhat" in self.classifiers.columns:
-            yield from ({**each, "other": True} for each in DIAGNOSTIC_COLUMNS)
+                further += [{"name": method, "title": title_of(method), "kind": "percent"}]
+                further += self._interval(method)
+        further += DIAGNOSTIC_COLUMNS if "rhat" in self.classifiers.columns else ()
+        yield from ({**each, "other": True} for each in further)
 
     def _interval(self, method: str) -> Iterator[dict[str, Any]]:
         lower, upper = f"{method}_lower", f"{method}_upper"
         if self.classifiers[lower].null_count() < len(self.classifiers):
             title = f"95 % of {label_of(method)}"
             yield {"name": lower, "upper": upper, "title": title, "kind": "interval"}
-
-    @property
-    def _estimates(self) -> AccuracyEstimates:
-        return AccuracyEstimates(self.methods, self.classifiers, self.missing, self.words)
 
 
 def classifier_sentences(
@@ -157,11 +143,8 @@ def classifier_sentences(
     for number, row in enumerate(accuracies.classifiers.iter_rows(named=True)):
         reference, measured, adjusted = row["reference"], row["replication"], row[own]
         lower, upper = row[f"{own}_lower"], row[f"{own}_upper"]
-        remaining = Estimate(
-            reference - adjusted,
-            None if upper is None else reference - upper,
-            None if lower is None else reference - lower,
-        )
+        ends = (None if end is None else reference - end for end in (upper, lower))
+        remaining = Estimate(reference - adjusted, *ends)
         text = (
             f"{row['classifier']}: {percent(reference)} % on the reference, {percent(measured)} % "
             f"on the replication as measured, {interval_text(Estimate(adjusted, lower, upper))} % "

@@ -23,12 +23,8 @@ from bayesrep.summary.tables import accuracies, gaps
 MAX_POINT_LABELS = 12
 """Names that are written beside points: of more, none is."""
 TICK_MARK: vega.Spec = {
-    "type": "tick",
-    "color": Css.INK,
-    "thickness": 1.3,
-    "size": 8,
-    "opacity": 0.65,
-    "orient": "horizontal",
+    **{"type": "tick", "color": Css.INK, "thickness": 1.3, "size": 8},
+    **{"opacity": 0.65, "orient": "horizontal"},
 }
 IS_FOUND = (
     "datum.number === chosen || (search !== '' && indexof(lower(datum.classifier), search) >= 0)"
@@ -44,8 +40,11 @@ def accuracies_figure(estimates: AccuracyEstimates, drop: Drop | None = None) ->
     """
     own = estimates.methods[-1]
     with_intervals = ", with 95 % intervals" if estimates.has_intervals else ""
-    key = [("ring", "as measured"), ("dot", "at the same selection frequency")]
-    key += [("truth", "truth, known of a simulation")] if estimates.knows_truth else []
+    key = [
+        ("ring", "as measured"),
+        ("dot", "at the same selection frequency"),
+        *truth_key(estimates),
+    ]
     label = (
         f"Every {estimates.words.classifier}'s accuracy on the replication against that on the "
         "reference, as measured and at the same selection frequency, on equal axes; below the "
@@ -73,6 +72,11 @@ def accuracies_figure(estimates: AccuracyEstimates, drop: Drop | None = None) ->
         columns=("classifier", "reference_percent", "measured", "adjusted", "lower", "upper")
         + (("truth_percent",) if estimates.knows_truth else ()),
     )
+
+
+def truth_key(estimates: AccuracyEstimates) -> list[tuple[str, str]]:
+    """The key of the mark of the truth, where it is known."""
+    return [("truth", "truth, known of a simulation")] if estimates.knows_truth else []
 
 
 def _bracket_rows(
@@ -154,19 +158,11 @@ def _accuracies_chart(estimates: AccuracyEstimates) -> vega.Spec:
 
 def _no_drop(x: vega.Spec, y: vega.Spec, high: float) -> list[vega.Spec]:
     """The diagonal of no drop, and what names it."""
-    line = vega.mark(
-        {"type": "line", "color": Css.SOFT, "strokeDash": [5, 4]},
-        data="lines",
-        x={**x, "field": "x"},
-        y=vega.number("y", **y),
-    )
-    no_drop = vega.mark(
-        {"type": "text", "color": Css.SOFT, "angle": -45, "align": "right", "dy": -7, "dx": -8},
-        data="lines",
-        x={**x, "field": "x"},
-        y=vega.number("y", **y),
-        text={"value": "no drop"},
-    )
+    places = {"x": {**x, "field": "x"}, "y": vega.number("y", **y)}
+    dashes: vega.Spec = {"type": "line", "color": Css.SOFT, "strokeDash": [5, 4]}
+    line = vega.mark(dashes, data="lines", **places)
+    label = {"type": "text", "color": Css.SOFT, "angle": -45, "align": "right", "dy": -7, "dx": -8}
+    no_drop = vega.mark(label, data="lines", **places, text={"value": "no drop"})
     no_drop["transform"] = [{"filter": f"datum.x === {high}"}]
     return [line, no_drop]
 
@@ -174,21 +170,13 @@ def _no_drop(x: vega.Spec, y: vega.Spec, high: float) -> list[vega.Spec]:
 def _bracket(x: vega.Spec, y: vega.Spec, height: float) -> list[vega.Spec]:
     """Guides, bracket and texts that divide the mean drop into selection and what remains."""
     moving = vega.calculate("y", "datum.first + stage * (datum.last - datum.first)")
-    guides = vega.mark(
-        {"type": "rule", "color": Css.SOFT, "strokeDash": [1, 3]},
-        data="guides",
-        x={**x, "field": "low"},
-        x2={"field": "mean"},
-        y=vega.number("y", **y),
-    )
-    bracket = vega.mark(
-        {"type": "rule", "strokeWidth": 3},
-        data="bracket",
-        x={"value": 10},
-        y=vega.number("y", **y),
-        y2={"field": "to"},
-        color={"field": "color", "type": "nominal", "scale": None},
-    )
+    dots: vega.Spec = {"type": "rule", "color": Css.SOFT, "strokeDash": [1, 3]}
+    level, across = vega.number("y", **y), {**x, "field": "low"}
+    guides = vega.mark(dots, data="guides", x=across, x2={"field": "mean"}, y=level)
+    line: vega.Spec = {"type": "rule", "strokeWidth": 3}
+    places = {"x": {"value": 10}, "y": level, "y2": {"field": "to"}}
+    color = {"field": "color", "type": "nominal", "scale": None}
+    bracket = vega.mark(line, data="bracket", **places, color=color)
     guides["transform"] = bracket["transform"] = [moving]
     # Two lines of text need so much room between them, in percent.
     room = f"(19 * {height} / height - datum.apart) / 2"
@@ -208,48 +196,23 @@ def _bracket(x: vega.Spec, y: vega.Spec, height: float) -> list[vega.Spec]:
 
 def _points(estimates: AccuracyEstimates, x: vega.Spec, y: vega.Spec) -> list[vega.Spec]:
     """Build each classifier's marks: the measured ring, the adjusted dot, and its interval."""
-    shift = vega.mark(
-        {"type": "rule", "color": Css.POSTERIOR, "opacity": 0.5},
-        x=x,
-        y=vega.number("measured", **y),
-        y2={"field": "place"},
-    )
-    spread = vega.mark(
-        {"type": "rule", "color": Css.POSTERIOR, "opacity": 0.22, "strokeWidth": 5},
-        x=x,
-        y=vega.number("lower", **y),
-        y2={"field": "upper"},
-    )
+    measured, place = vega.number("measured", **y), vega.number("place", **y)
+    thin = {"type": "rule", "color": Css.POSTERIOR, "opacity": 0.5}
+    shift = vega.mark(thin, x=x, y=measured, y2={"field": "place"})
+    wide = {"type": "rule", "color": Css.POSTERIOR, "opacity": 0.22, "strokeWidth": 5}
+    spread = vega.mark(wide, x=x, y=vega.number("lower", **y), y2={"field": "upper"})
     spread["transform"] = [{"filter": "stage === 1"}]
-    tooltip = _tooltips(estimates)
-    ring = vega.mark(
-        {"type": "point", "color": Css.GREY, "size": 30, "strokeWidth": 1.3, "opacity": 1},
-        x=x,
-        y=vega.number("measured", **y),
-        tooltip=tooltip,
-    )
-    dot = vega.mark(
-        {"type": "circle", "opacity": 0.9},
-        x=x,
-        y=vega.number("place", **y),
-        color=vega.found(Css.RAW, Css.POSTERIOR),
-        size=vega.found(140, 34),
-        tooltip=tooltip,
-    )
+    titles = {"reference_percent": "reference (%)", "measured": "as measured (%)"}
+    titles |= {"adjusted": "at the same selection frequency (%)"}
+    titles |= vega.ENDS if estimates.has_intervals else {}
+    titles |= {"truth_percent": "truth (%)"} if estimates.knows_truth else {}
+    tooltip = vega.tooltip(titles, ".1f", classifier=estimates.words.classifier)
+    empty = {"type": "point", "color": Css.GREY, "size": 30, "strokeWidth": 1.3, "opacity": 1}
+    ring = vega.mark(empty, x=x, y=measured, tooltip=tooltip)
+    color, size = vega.found(Css.RAW, Css.POSTERIOR), vega.found(140, 34)
+    full = {"type": "circle", "opacity": 0.9}
+    dot = vega.mark(full, x=x, y=place, color=color, size=size, tooltip=tooltip)
     return [spread, shift, ring, dot]
-
-
-def _tooltips(estimates: AccuracyEstimates) -> list[vega.Spec]:
-    """Build the tooltip of a point."""
-    fields = {
-        "reference_percent": "reference (%)",
-        "measured": "as measured (%)",
-        "adjusted": "at the same selection frequency (%)",
-        **({"lower": "95 % from", "upper": "to"} if estimates.has_intervals else {}),
-        **({"truth_percent": "truth (%)"} if estimates.knows_truth else {}),
-    }
-    numbers = (vega.number(name, format=".1f", title=title) for name, title in fields.items())
-    return [vega.name("classifier", title=estimates.words.classifier), *numbers]
 
 
 def posterior_figure(fitted: Fitted, study: Study) -> Figure:

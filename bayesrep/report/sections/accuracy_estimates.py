@@ -1,7 +1,6 @@
 """Accuracies of every classifier by every method, of which pages and figures are made."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,13 +48,13 @@ class AccuracyEstimates(NamedTuple):
 
 def estimates(source: Source) -> AccuracyEstimates:
     """Take the point estimates and, where there is one, the posterior."""
-    return source.make_once("estimates", partial(_estimates, source))
 
+    def make() -> AccuracyEstimates:
+        summary, missing = source.attempt(accuracies)
+        points = classifier_table(source.points())
+        return join_tables(source.study, [points, *([] if summary is None else [summary])], missing)
 
-def _estimates(source: Source) -> AccuracyEstimates:
-    summary, missing = source.attempt(accuracies)
-    points = classifier_table(source.points())
-    return join_tables(source.study, [points, *([] if summary is None else [summary])], missing)
+    return source.make_once("estimates", make)
 
 
 def join_tables(
@@ -79,17 +78,11 @@ def join_tables(
 
 def _of_method(rows: pl.DataFrame, method: str) -> pl.DataFrame:
     """A method's columns, and what the posterior's are worth."""
-    diagnosed = "rhat" in rows.columns
-    return rows.select(
-        "classifier",
-        pl.col("adjusted_accuracy").alias(method),
-        *(pl.col(end).alias(f"{method}_{end}") for end in ("lower", "upper")),
-        *(
-            [pl.col("rhat"), pl.min_horizontal("ess_bulk", "ess_tail").alias("ess")]
-            if diagnosed
-            else []
-        ),
-    )
+    columns = ["classifier", pl.col("adjusted_accuracy").alias(method)]
+    columns += [pl.col(end).alias(f"{method}_{end}") for end in ("lower", "upper")]
+    if "rhat" in rows.columns:
+        columns += ["rhat", pl.min_horizontal("ess_bulk", "ess_tail").alias("ess")]
+    return rows.select(columns)
 
 
 def classifier_rows(
@@ -106,9 +99,8 @@ def classifier_rows(
 
 def columns_of(table: pl.DataFrame) -> dict[str, Any]:
     """The table by columns, fractions."""
-    names = table["classifier"].to_list()
     values = {name: numbers(table[name].to_numpy()) for name in table.columns[1:]}
-    return {"classifier": names, **values}
+    return {"classifier": table["classifier"].to_list(), **values}
 
 
 def interval_text(part: Estimate) -> str:

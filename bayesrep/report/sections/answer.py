@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from functools import partial
+from typing import NamedTuple, Self
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,7 @@ from bayesrep.checks.assumptions import correction_notes
 from bayesrep.choices import FEW_REPLICATES
 from bayesrep.estimators import gap_table
 from bayesrep.estimators.analysis import Analysis
+from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import vega
 from bayesrep.report.answer import (
@@ -25,8 +27,8 @@ from bayesrep.report.answer import (
 from bayesrep.report.figure import Figure, on_paper
 from bayesrep.report.methods import look_of, title_of
 from bayesrep.report.sections.accuracies_figure import accuracies_figure
-from bayesrep.report.sections.accuracy_estimates import AccuracyEstimates, estimates
-from bayesrep.report.sections.section import Block, Section, Source, figure_source, limits, quiet
+from bayesrep.report.sections.accuracy_estimates import AccuracyEstimates, estimates, interval_text
+from bayesrep.report.sections.section import Block, Section, Source, limits, point_estimates, quiet
 from bayesrep.report.table_format import percent
 from bayesrep.report.vega import Css
 from bayesrep.studies.study import Study
@@ -34,6 +36,7 @@ from bayesrep.studies.vocabulary import Words
 from bayesrep.summary.tables import gaps
 
 COMPARE_TEXT = "Compare at the same selection frequency"
+NUMBER_WORDS = ("no", "one", "two", "three", "four", "five", "six")
 
 
 class Opening(NamedTuple):
@@ -66,12 +69,8 @@ class Answer(Section):
         """Take the point estimates and, where there is one, the posterior."""
         estimated = estimates(source)
         divided, missing = source.attempt(gaps)
-        points, measured = gap_table(source.points()), measured_drop(source.study)
-        tables = points if divided is None else pl.concat([points, divided])
-        drops = {
-            str(method): drop_of(rows, measured)
-            for (method,), rows in tables.group_by(["method"], maintain_order=True)
-        }
+        points = gap_table(source.points())
+        drops = drops_of(source.study, points if divided is None else pl.concat([points, divided]))
         if divided is not None:
             fitted, method = source.need_posterior, str(divided["method"][0])
             drops[method] = replace(drops[method], note=correction_notes(fitted))
@@ -104,12 +103,23 @@ class Answer(Section):
         yield self.block(figures=[gaps_figure(self.gaps, self.truth, self.words)])
 
 
+def drops_of(study: Study, gaps: pl.DataFrame) -> dict[str, Drop]:
+    """The measured drop as every method of a table of `bayesrep.estimate_gaps` divides it."""
+    measured = measured_drop(study)
+    by_method = gaps.group_by("method", maintain_order=True)
+    return {str(method): drop_of(rows, measured) for (method,), rows in by_method}
+
+
 def gap_rows(drops: Mapping[str, Drop]) -> pl.DataFrame:
     """A row for every method: method, gap, lower, upper and share, fractions."""
-    return pl.DataFrame(
-        [_row(method, drop) for method, drop in drops.items()],
-        {"method": pl.String, **dict.fromkeys(("gap", "lower", "upper", "share"), pl.Float64)},
-    )
+    rows: list[tuple[str, float | None, float | None, float | None, float | None]] = []
+    for method, drop in drops.items():
+        raw, clear = method == "raw", drop.measured.is_above_zero and is_share(drop.share)
+        gap = drop.measured if raw else drop.remaining
+        share = drop.share.value if clear and not raw else None
+        rows.append((method, gap.value, gap.lower, gap.upper, share))
+    schema = {"method": pl.String, **dict.fromkeys(("gap", "lower", "upper", "share"), pl.Float64)}
+    return pl.DataFrame(rows, schema, orient="row")
 
 
 def true_gap(study: Study) -> float | None:
@@ -123,22 +133,18 @@ def true_gap(study: Study) -> float | None:
 def gaps_figure(gaps: pl.DataFrame, truth: float | None, words: Words) -> Figure:
     """The mean gap as measured, and as every method leaves it."""
     titles = [title_of(method) for method in gaps["method"]]
-    texts = [
-        f"{percent(row['gap'])}" + f" ({percent(row['lower'])} to {percent(row['upper'])})"
-        if row["lower"] is not None
-        else percent(row["gap"])
-        for row in gaps.to_dicts()
-    ]
-    texts = [each.replace("-", "\N{MINUS SIGN}") for each in texts]
+    parts = (Estimate(row["gap"], row["lower"], row["upper"]) for row in gaps.to_dicts())
+    texts = list(map(interval_text, parts))
     rows = gaps.with_columns(
         (pl.col("gap", "lower", "upper", "share") * 100).round(3),
         method=pl.Series(titles),
         told=pl.Series(texts),
     )
+    count = dict(enumerate(NUMBER_WORDS)).get(len(titles) - 1, str(len(titles) - 1))
     reading = (
         "The first dot is the mean drop as measured, the others what is left of it once "
         f"{words.images} are compared at the same selection frequency, by "
-        f"{_count(len(titles) - 1)} ways to estimate it; lines are 95 % intervals."
+        f"{count} ways to estimate it; lines are 95 % intervals."
     )
     if truth is not None:
         reading += (
@@ -166,15 +172,12 @@ def _gaps_chart(gaps: pl.DataFrame, titles: list[str], truth: float | None) -> v
     rule: vega.Spec = {"type": "rule", "strokeWidth": 2}
     text: vega.Spec = {"dy": -13, "fontSize": 12}
     above: vega.Spec = {"type": "text", "text": "truth", "y": -8, "fontSize": 12, "color": Css.INK}
-    has_parts = (
-        []
-        if truth is None
-        else [vega.at_value(kind, "x", round(100 * truth, 3), x) for kind in (dashed, above)]
-    )
+    layers = [vega.at_value(zero, "x", 0, x)]
+    if truth is not None:
+        layers += [vega.at_value(kind, "x", round(100 * truth, 3), x) for kind in (dashed, above)]
     return vega.chart(
         "gaps",
-        vega.at_value(zero, "x", 0, x),
-        *has_parts,
+        *layers,
         vega.mark(rule, y=y, x=vega.number("lower", **x), x2={"field": "upper"}, color=color),
         vega.mark(
             {"type": "circle", "size": 90, "opacity": 1},
@@ -192,20 +195,6 @@ def _gaps_chart(gaps: pl.DataFrame, titles: list[str], truth: float | None) -> v
     )
 
 
-def _count(number: int) -> str:
-    words = ("no", "one", "two", "three", "four", "five", "six")
-    return words[number] if number < len(words) else str(number)
-
-
-def _row(method: str, drop: Drop) -> dict[str, Any]:
-    measured, raw = drop.measured, method == "raw"
-    gap: Estimate = measured if raw else drop.remaining
-    has_share = not raw and measured.is_above_zero and is_share(drop.share)
-    share = drop.share.value if has_share else None
-    ends = {"lower": gap.lower, "upper": gap.upper}
-    return {"method": method, "gap": gap.value, **ends, "share": share}
-
-
 @quiet()
 def figure(
     study: Study,
@@ -216,6 +205,6 @@ def figure(
     points: Sequence[Analysis] = (),
 ) -> vega.Spec:
     """Mean gaps by method with 95 % intervals."""
-    source = figure_source(study, posterior, points, bootstrap=bootstrap, seed=seed)
-    answer = Answer.compute(source)
+    make = (lambda: points) if points else partial(point_estimates, study, bootstrap, seed)
+    answer = Answer.compute(Source(study, Fitted(study, posterior), make))
     return on_paper(gaps_figure(answer.gaps, answer.truth, answer.words))

@@ -44,7 +44,8 @@ class Bias(Section):
 
     def blocks(self) -> Iterator[Block]:
         """A choice of candidates, a slider for the annotators, and three densities."""
-        (alpha, beta), pools, words = REFERENCE_BETA, list(POOL_BETAS.items()), self.words
+        (alpha, beta), ends, words = REFERENCE_BETA, ("none", "many"), self.words
+        candidates = [f"{name}: Beta({a:g}, {b:g})" for name, (a, b) in POOL_BETAS.items()]
         yield self.block(
             lead="Where the candidates are harder than the reference, those whose counts match the "
             f"reference's make a replication that lies lower: among {words.images} with a high "
@@ -52,19 +53,8 @@ class Bias(Section):
             f"lower. (Each follows a beta, the reference Beta({alpha:g}, {beta:g}), as in "
             "equation 1 of Engstrom et al., 2020; a click on the legend hides one.)",
             controls=[
-                select_place(
-                    "toy_pool",
-                    "Candidates",
-                    [f"{name}: Beta({a:g}, {b:g})" for name, (a, b) in pools],
-                ),
-                slider(
-                    "toy_answers",
-                    words.annotators.title(),
-                    0,
-                    TOY_MAX,
-                    TOY_START,
-                    ends=("none", "many"),
-                ),
+                select_place("toy_pool", "Candidates", candidates),
+                slider("toy_answers", words.annotators.title(), 0, TOY_MAX, TOY_START, ends=ends),
             ],
             figures=[toy_figure(words)],
         )
@@ -75,26 +65,22 @@ def toy_figure(words: Words) -> Figure:
     reference = _beta(*REFERENCE_BETA)
     pools = [_beta(a, b) for a, b in POOL_BETAS.values()]
     curves = [[replication_mixture(reference, p, n) for n in range(TOY_MAX + 1)] for p in pools]
+    texts = [
+        [_read(n, reference.mean, each.mean, words) for n, each in enumerate(row)] for row in curves
+    ]
+    rows = population_rows(
+        S_101,
+        reference.density(INNER_FREQUENCIES),
+        np.array([pool.density(INNER_FREQUENCIES) for pool in pools]),
+        np.array([[each.density(INNER_FREQUENCIES) for each in row] for row in curves]),
+    )
     return Figure(
         "toy",
         "Distributions of selection frequency in the two-beta model",
         populations_chart("toy", "datum.matched[toy_pool][toy_answers]", "datum.pools[toy_pool]")
         | {"params": [vega.param("toy_pool", 0), vega.param("toy_answers", TOY_START)]},
-        data={
-            "toy": population_rows(
-                S_101,
-                reference.density(INNER_FREQUENCIES),
-                np.array([pool.density(INNER_FREQUENCIES) for pool in pools]),
-                np.array([[each.density(INNER_FREQUENCIES) for each in row] for row in curves]),
-            )
-        },
-        readings=Reading(
-            ("toy_pool", "toy_answers"),
-            [
-                [_read(n, reference.mean, each.mean, words) for n, each in enumerate(row)]
-                for row in curves
-            ],
-        ),
+        data={"toy": rows},
+        readings=Reading(("toy_pool", "toy_answers"), texts),
         columns=("s", "which", "density"),
     )
 

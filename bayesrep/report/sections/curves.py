@@ -12,6 +12,7 @@ from bayesrep.numerics.settings import own_settings
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, cells_along, find_group, thinned_draws
 from bayesrep.report import vega
+from bayesrep.report.estimates_text import spread
 from bayesrep.report.figure import Figure, Reading, beside
 from bayesrep.report.sections.frequencies import MAX_BARS
 from bayesrep.report.sections.section import (
@@ -199,22 +200,15 @@ def _chart(suffix: str, title: str | None, words: Words, *, has_expected: bool) 
     ]
     # What the curve expects of each cell lies behind what was counted, and joins its tooltip.
     if has_expected:
-        expected = (("middle", "middles"), ("low", "lows"), ("high", "highs"))
         of_cells += [
-            vega.calculate(one, f"100 * datum.{each}[{chosen_row}]") for one, each in expected
+            vega.calculate(one, f"100 * datum.{one}s[{chosen_row}]")
+            for one in ("middle", "low", "high")
         ]
-        tooltip += [
-            vega.number("middle", format=".1f", title="expected (%)"),
-            vega.number("low", format=".1f", title="95 % from"),
-            vega.number("high", format=".1f", title="to"),
-        ]
-        bars = vega.mark(
-            {"type": "rule", "color": Css.POSTERIOR, "strokeWidth": 5, "opacity": 0.45},
-            data=f"cells{suffix}",
-            x=vega.number("frequency"),
-            y=vega.number("low", scale=percent),
-            y2={"field": "high"},
-        )
+        titles = {"middle": "expected (%)", "low": "95 % from", "high": "to"}
+        tooltip += vega.tooltip(titles, ".1f")
+        wide = {"type": "rule", "color": Css.POSTERIOR, "strokeWidth": 5, "opacity": 0.45}
+        ends = {"y": vega.number("low", scale=percent), "y2": {"field": "high"}}
+        bars = vega.mark(wide, data=f"cells{suffix}", x=vega.number("frequency"), **ends)
         layers.append({**bars, "transform": of_cells})
     cells = vega.mark(
         {"type": "point", "color": Css.RAW, "strokeWidth": 1.6, "opacity": 1},
@@ -242,5 +236,4 @@ def figure(study: Study, posterior: Posterior, *, classifiers: Sequence[str] = (
 def _spread(study: Study) -> list[str]:
     """A few classifiers from the least to the most accurate."""
     order = np.argsort(study.reference.correct.mean(axis=0), kind="stable")
-    places = np.linspace(0, len(order) - 1, min(SHOWN_CURVES, len(order))).round().astype(int)
-    return [study.classifiers[number] for number in order[places]]
+    return [study.classifiers[order[place]] for place in spread(len(order), SHOWN_CURVES)]

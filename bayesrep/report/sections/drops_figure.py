@@ -13,6 +13,7 @@ from bayesrep.report.sections.accuracies_figure import (
     TICK_MARK,
     in_percent,
     name_found,
+    truth_key,
 )
 from bayesrep.report.sections.accuracy_estimates import AccuracyEstimates, classifier_rows
 from bayesrep.report.sections.section import limits
@@ -24,7 +25,6 @@ from bayesrep.types import Floats
 
 def drops_figure(estimates: AccuracyEstimates, naive: Floats) -> Figure:
     """Accuracy lost against accuracy on the reference; the axes are the same by every method."""
-    truth = [("truth", "truth, known of a simulation")] if estimates.knows_truth else []
     return Figure(
         "drops",
         f"Dots of every {estimates.words.classifier}'s drop against its accuracy on the reference, "
@@ -34,7 +34,7 @@ def drops_figure(estimates: AccuracyEstimates, naive: Floats) -> Figure:
         key=[
             ("ring", "drop as measured"),
             ("dot", "drop at the same selection frequency, 95 %"),
-            *truth,
+            *truth_key(estimates),
         ],
         readings=_read_drops(estimates, naive),
         columns=("classifier", "reference_percent", "measured_drop", "drop", "lower", "upper"),
@@ -63,20 +63,22 @@ def _read_drops(estimates: AccuracyEstimates, naive: Floats) -> Reading:
 
 
 def _drops_chart(estimates: AccuracyEstimates, naive: Floats) -> vega.Spec:
-    most, alone = len(naive) - 1, len(estimates.classifiers) == 1
-    across = {"domain": limits(estimates.classifiers["reference"].to_numpy()), "nice": False}
-    scale = {"domain": _widest_drops(estimates, naive), "nice": True}
+    table, own, most = estimates.classifiers, estimates.methods[-1], len(naive) - 1
+    reference = table["reference"].to_numpy()
+    across = {"domain": limits(reference), "nice": False}
+    # The drops have the same ends, whatever method and number of annotators are chosen.
+    columns = [*estimates.methods, f"{own}_lower", f"{own}_upper"]
+    columns += ["truth"] if estimates.knows_truth else []
+    lost = [reference - table[name].to_numpy() for name in columns]
+    scale = {"domain": limits(*lost, reference - naive[0], [0.0]), "nice": True}
     x = vega.number("reference_percent", title="accuracy on the reference (%)", scale=across)
     y = {"title": "points lost on the replication", "scale": scale}
     # From below to above: the line of no drop, the trend, intervals, rings and dots.
     zero = vega.at_value({"type": "rule", "color": Css.SOFT}, "y", 0, y)
-    line = vega.mark(
-        {"type": "line", "color": Css.SOFT, "strokeDash": [5, 4], "clip": True},
-        x={**x, "field": "at"},
-        y=vega.number("trend", **y),
-    )
+    dashes = {"type": "line", "color": Css.SOFT, "strokeDash": [5, 4], "clip": True}
+    line = vega.mark(dashes, x={**x, "field": "at"}, y=vega.number("trend", **y))
     line["transform"] = [{"regression": "drop", "on": "reference_percent", "as": ["at", "trend"]}]
-    layers = [zero, *([] if alone else [line]), *_drop_points(x, y, estimates.words)]
+    layers = [zero, *([line] if len(table) > 1 else []), *_drop_points(x, y, estimates.words)]
     if estimates.knows_truth:
         layers.append(vega.mark(TICK_MARK, x=x, y=vega.number("truth_drop", **y)))
     shades = {method: f"var({look_of(method).css})" for method in estimates.methods}
@@ -85,19 +87,9 @@ def _drops_chart(estimates: AccuracyEstimates, naive: Floats) -> vega.Spec:
         *layers,
         name_found(x, vega.number("drop", **y)),
         transform=_calculate_drops(most, knows_truth=estimates.knows_truth),
-        params={"method": estimates.methods[-1], "annotators": most, **NO_CHOICE, "shades": shades},
+        params={"method": own, "annotators": most, **NO_CHOICE, "shades": shades},
         height=380,
     )
-
-
-def _widest_drops(estimates: AccuracyEstimates, naive: Floats) -> tuple[float, float]:
-    """Ends of the drops, in percent, whatever method and number of annotators are chosen."""
-    table, own = estimates.classifiers, estimates.methods[-1]
-    columns = [*estimates.methods, f"{own}_lower", f"{own}_upper"]
-    columns += ["truth"] if estimates.knows_truth else []
-    reference = table["reference"].to_numpy()
-    lost = [reference - table[name].to_numpy() for name in columns]
-    return limits(*lost, reference - naive[0], [0.0])
 
 
 def _calculate_drops(most: int, *, knows_truth: bool) -> list[vega.Spec]:
@@ -132,31 +124,14 @@ def _calculate_drops(most: int, *, knows_truth: bool) -> list[vega.Spec]:
 def _drop_points(x: vega.Spec, y: vega.Spec, words: Words) -> list[vega.Spec]:
     """Build each classifier's marks: its interval, the measured ring and the adjusted dot."""
     own_color = {"expr": "shades[method]"}
-    rules = vega.mark(
-        {"type": "rule", "opacity": 0.45, "clip": True, "color": own_color},
-        x=x,
-        y=vega.number("lower", **y),
-        y2={"field": "upper"},
-    )
-    tooltip = [
-        vega.name("classifier", title=words.classifier),
-        vega.number("reference_percent", format=".1f", title="reference (%)"),
-        vega.number("measured_drop", format=".1f", title="points lost as measured"),
-        vega.number("drop", format=".1f", title="points lost at the same selection frequency"),
-        vega.number("lower", format=".1f", title="95 % from"),
-        vega.number("upper", format=".1f", title="to"),
-    ]
-    ring = vega.mark(
-        {"type": "point", "color": Css.GREY, "size": 26, "strokeWidth": 1.2, "opacity": 1},
-        x=x,
-        y=vega.number("measured_drop", **y),
-        tooltip=tooltip,
-    )
-    dot = vega.mark(
-        {"type": "circle", "opacity": 0.9, "clip": True, "color": own_color},
-        x=x,
-        y=vega.number("drop", **y),
-        size=vega.found(150, 38),
-        tooltip=tooltip,
-    )
+    rule = {"type": "rule", "opacity": 0.45, "clip": True, "color": own_color}
+    rules = vega.mark(rule, x=x, y=vega.number("lower", **y), y2={"field": "upper"})
+    titles = {"reference_percent": "reference (%)", "measured_drop": "points lost as measured"}
+    titles |= {"drop": "points lost at the same selection frequency", **vega.ENDS}
+    tooltip = vega.tooltip(titles, ".1f", classifier=words.classifier)
+    empty = {"type": "point", "color": Css.GREY, "size": 26, "strokeWidth": 1.2, "opacity": 1}
+    ring = vega.mark(empty, x=x, y=vega.number("measured_drop", **y), tooltip=tooltip)
+    full = {"type": "circle", "opacity": 0.9, "clip": True, "color": own_color}
+    size = vega.found(150, 38)
+    dot = vega.mark(full, x=x, y=vega.number("drop", **y), size=size, tooltip=tooltip)
     return [rules, ring, dot]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import betaln, xlog1py, xlogy
@@ -25,7 +25,7 @@ from bayesrep.report.vega import Css
 from bayesrep.studies.study import AnnotatedSet, Study
 from bayesrep.studies.vocabulary import Words
 from bayesrep.summary.remeasured import kept_factor
-from bayesrep.types import Floats, Ints
+from bayesrep.types import Floats
 
 MAX_BARS = 40  # of a histogram of selection frequencies, at most
 S_FINE = np.linspace(0, 1, 101)
@@ -89,61 +89,48 @@ class Frequencies(Section):
 
     def figures(self) -> list[Figure]:
         """A histogram of each data set and, with a posterior, the fitted distributions."""
-        roles = list(self.shares)
-        shares, low = self.shares.items(), self.axis_start
-        # Bars are colored by data set, so each has a key of its own.
-        keys = [
-            [(bar, "observed"), ("upright", "expected by the fit, 95 %")]
-            for bar in ("bar", "bar raw", "bar soft")
-        ]
-        figures = [
-            Figure(
-                f"histogram-{role}",
+        low, high, rows = self.axis_start, self.highest_bar, list[dict[str, Any]]()
+        figures: list[Figure] = []
+        for place, (role, each) in enumerate(self.shares.items()):
+            # Bars are colored by data set, so each has a key of its own.
+            key = [(("bar", "bar raw", "bar soft")[min(place, 2)], "observed")]
+            if np.isfinite(each.predicted).any():
+                key.append(("upright", "expected by the fit, 95 %"))
+            reading = f"{role.capitalize()}: on average {percent(self.means[role])} % selected."
+            if low > 0:
+                left = percent(float(each.observed[100 * each.edges[1:] <= low].sum()))
+                reading += f" {left} % of its {self.words.images} lie further left."
+            label = (
                 f"Histogram of observed selection frequencies of the {role}, with what the fit "
-                "expects",
-                _histogram(
-                    role,
-                    vega.DATASET_COLORS[place % len(vega.DATASET_COLORS)],
-                    low,
-                    self.highest_bar,
-                    self.words,
-                ),
-                f"{role.capitalize()}: on average {percent(self.means[role])} % selected."
-                + (
-                    f" {percent(self._share_left_of(role))} % of its {self.words.images} "
-                    "lie further left."
-                    if low > 0
-                    else ""
-                ),
-                {f"histogram-{role}": rows_of(each.bars(), which=role)},
-                keys[min(place, len(keys) - 1)][: 2 if np.isfinite(each.predicted).any() else 1],
+                "expects"
             )
-            for place, (role, each) in enumerate(shares)
-        ]
-        # Densities are there only with a posterior.
-        percents = 100 * S_FINE
-        rows = [
-            row
-            for role, each in shares
-            if each.density is not None
-            for row in rows_of(
-                dict(zip(("s", *MEAN_CI), (percents, *each.density), strict=True)), which=role
-            )
-        ]
+            name, color = f"histogram-{role}", vega.DATASET_COLORS[place % len(vega.DATASET_COLORS)]
+            spec = _histogram(role, color, low, high, self.words)
+            bars = {name: rows_of(each.bars(), which=role)}
+            figures.append(Figure(name, label, spec, reading, bars, key))
+            # Densities are there only with a posterior.
+            if each.density is not None:
+                values = zip(("s", *MEAN_CI), (100 * S_FINE, *each.density), strict=True)
+                rows += rows_of(dict(values), which=role)
         if rows:
             reading = (
                 "The fitted distributions of the true selection frequency, with 95 % bands. Only "
                 "their broad shape is reliable."
             )
             label = "Fitted distributions of the true selection frequency"
-            spec = self._density(roles)
+            spec = self._density(list(self.shares))
             figures.append(Figure("density", label, spec, reading, {"density": rows}))
         return figures
 
     @property
     def axis_start(self) -> float:
         """Start of the axes, in percent: nearly all images lie to the right of it."""
-        return min(_first_decile(each) for each in self.shares.values())
+        firsts = (
+            each.edges[int(np.argmax(np.cumsum(each.observed) > OUTSIDE_SHARE))]
+            for each in self.shares.values()
+        )
+        # The last ten percent below which next to no image lies.
+        return min(float(np.clip(np.floor(10 * first) * 10, 0, 90)) for first in firsts)
 
     @property
     def highest_bar(self) -> float:
@@ -162,18 +149,11 @@ class Frequencies(Section):
         tops = [np.asarray(each)[:, inner].max(axis=1) for each in densities if each is not None]
         return 1.08 * float(max(map(min, ((top.max(), 2 * top[0]) for top in tops)), default=1.0))
 
-    def _share_left_of(self, role: str) -> float:
-        shares = self.shares[role]
-        return float(shares.observed[100 * shares.edges[1:] <= self.axis_start].sum())
-
     def _density(self, roles: list[str]) -> vega.Spec:
         color = vega.colors("which", roles, vega.DATASET_COLORS[: len(roles)])
         scale = {"domain": [0, self.highest_density], "nice": False}
-        x = vega.number(
-            "s",
-            title="true selection frequency s (%)",
-            scale={"domain": [self.axis_start, 100], "nice": False},
-        )
+        across = {"domain": [self.axis_start, 100], "nice": False}
+        x = vega.number("s", title="true selection frequency s (%)", scale=across)
         lower = vega.number("lower", title="density p(s)", scale=scale)
         area: vega.Spec = {"type": "area", "opacity": 0.22, "clip": True}
         bands = vega.mark(area, color=color, x=x, y=lower, y2={"field": "upper"})
@@ -181,12 +161,6 @@ class Frequencies(Section):
         return vega.chart(
             "density", bands, vega.mark(line, color=color, x=x, y=vega.number("mean", scale=scale))
         )
-
-
-def _first_decile(shares: Shares) -> float:
-    """The last ten percent below which next to no image lies."""
-    first = int(np.argmax(np.cumsum(shares.observed) > OUTSIDE_SHARE))
-    return float(np.clip(np.floor(10 * shares.edges[first]) * 10, 0, 90))
 
 
 def mixture_draws(fitted: Fitted) -> dict[str, MixtureDraws]:
@@ -216,7 +190,11 @@ def replace_infinite_ends(values: Floats) -> Floats:
 def _shares_of(
     data: AnnotatedSet, role: str, fitted: Fitted | None, mixture: MixtureDraws | None
 ) -> Shares:
-    edges = _bins(data.shown)
+    # One bar for each count where all images have the same n, else bars of equal widths.
+    n = int(data.shown.max())
+    edges = np.linspace(0, 1, min(n, MAX_BARS) + 1)
+    if int(data.shown.min()) == n and n <= MAX_BARS:
+        edges = (np.arange(n + 2) - 0.5) / n
     observed = _into_bars(data.selected / data.shown, np.ones(len(data.images)), edges)
     predicted, density = np.full((3, len(observed)), np.nan), None
     group = None if fitted is None else find_group(fitted.posterior, "posterior_predictive")
@@ -230,14 +208,6 @@ def _shares_of(
         density = replace_infinite_ends(np.sum(weight * beta_density(S_FINE, a, b), axis=1))
         density = band(density * kept_factor(*mixture, data, S_FINE))
     return Shares(edges, observed, predicted, density)
-
-
-def _bins(n_answers: Ints) -> Floats:
-    """Edges of bars: one for each count where all images have the same n, else equal widths."""
-    n = int(n_answers.max())
-    if int(n_answers.min()) == n and n <= MAX_BARS:
-        return (np.arange(n + 2) - 0.5) / n
-    return np.linspace(0, 1, min(n, MAX_BARS) + 1)
 
 
 def _into_bars(frequency: Floats, images: Floats, edges: Floats) -> Floats:
@@ -258,20 +228,16 @@ def _histogram(role: str, color: str, low: float, high: float, words: Words) -> 
         y=vega.number("observed", title=f"share of {words.images} (%)", scale=y_scale),
         y2={"datum": 0},
         tooltip=[
-            vega.number("low", format=".0f", title="from (%)"),
-            vega.number("high", format=".0f", title="to (%)"),
-            vega.number("observed", format=".2f", title="observed (%)"),
-            vega.number("lower", format=".2f", title="expected from"),
-            vega.number("upper", format=".2f", title="to"),
+            *vega.tooltip({"low": "from (%)", "high": "to (%)"}, ".0f"),
+            *vega.tooltip(
+                {"observed": "observed (%)", "lower": "expected from", "upper": "to"}, ".2f"
+            ),
         ],
     )
     middle = {"calculate": "(datum.low + datum.high) / 2", "as": "middle"}
-    bands = vega.mark(
-        {"type": "rule", "strokeWidth": 2, "color": Css.INK, "clip": True},
-        x=vega.number("middle"),
-        y=vega.number("lower", scale=y_scale),
-        y2={"field": "upper"},
-    )
+    rule = {"type": "rule", "strokeWidth": 2, "color": Css.INK, "clip": True}
+    low_end, up = vega.number("lower", scale=y_scale), {"field": "upper"}
+    bands = vega.mark(rule, x=vega.number("middle"), y=low_end, y2=up)
     return vega.chart(f"histogram-{role}", bars, {**bands, "transform": [middle]}, height=220)
 
 

@@ -54,33 +54,29 @@ class Image(Section):
         n = int(max(data.shown.max() for data in study.datasets.values()))
         other = "candidates" if "candidates" in mixtures else "replication"
         posteriors = {role: posterior_by_count(mixtures[role], n) for role in ("reference", other)}
-        means = {role: each for role, (_, each) in posteriors.items()}
+        one, another = (mean for _, mean in posteriors.values())
+        images = np.zeros(n + 1)
+        for data in study.datasets.values():
+            k = np.round(n * data.selected / data.shown).astype(int)
+            images += np.bincount(k, minlength=n + 1) / len(data.images)
         return cls(
             annotators=n,
             densities={role: each for role, (each, _) in posteriors.items()},
-            means=means,
-            first=_most_different_count(study, n, means),
+            means={role: each for role, (_, each) in posteriors.items()},
+            first=int(np.argmax(images * np.abs(one - another))),
             estimated=fitted is None,
             words=source.words,
         )
 
     def blocks(self) -> Iterator[Block]:
         """A slider for k, and both densities."""
-        n, first = self.annotators, self.first
+        n, ends = self.annotators, ("hard", "easy")
+        label = f"{self.words.annotators.title()} who selected it, of {n}"
         yield self.block(
             lead="The same measurement means different things in different pools: an "
             f"{self.words.image} is more likely to come from where its pool is dense."
             + (" (The pools are estimated by EM from the counts.)" if self.estimated else ""),
-            controls=[
-                slider(
-                    "selected",
-                    f"{self.words.annotators.title()} who selected it, of {n}",
-                    0,
-                    n,
-                    first,
-                    ends=("hard", "easy"),
-                )
-            ],
+            controls=[slider("selected", label, 0, n, self.first, ends=ends)],
             figures=[self.figure()],
         )
 
@@ -138,16 +134,6 @@ def _by_em(study: Study) -> dict[str, MixtureDraws]:
         role: MixtureDraws(each.a[None], each.b[None], each.weights[None])
         for role, each in zip(sets, fits, strict=True)
     }
-
-
-def _most_different_count(study: Study, n: int, means: Mapping[str, Floats]) -> int:
-    """The count of most images whose mean frequency differs most between the pools."""
-    one, other = means.values()
-    counts = np.zeros(n + 1)
-    for data in study.datasets.values():
-        k = np.round(n * data.selected / data.shown).astype(int)
-        counts += np.bincount(k, minlength=n + 1) / len(data.images)
-    return int(np.argmax(counts * np.abs(one - other)))
 
 
 def posterior_by_count(mixture: MixtureDraws, n: int) -> tuple[Floats, Floats]:

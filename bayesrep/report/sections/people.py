@@ -1,6 +1,6 @@
 """People's view of the reference images, and of the classifiers' predictions on them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -53,10 +53,15 @@ class PeopleAnswers(Section):
     def blocks(self) -> Iterator[Block]:
         """Shares of images with their intervals, and every classifier by what people see."""
         words, order = self.words, self.images["statistic"].to_list()
+        label = f"Dots of the shares of {words.images} of which something is so, with intervals"
+        reading = (
+            f"Dots are shares of the {words.images} that {words.people} were asked about; lines "
+            "are 95 % intervals."
+        )
         rows = {"people-chart": _rows(self.images)}
-        figures = [_shares_figure(order, rows, words)]
+        figures = [Figure("people-chart", label, _shares(order, words), reading, rows)]
         of_objects = self.judged.filter(pl.col("statistic").is_in(list(PART_TITLES)))
-        if len(of_objects):
+        if len(of_objects):  # where people were asked about objects
             rows = of_objects.join(self.accuracy, on="classifier", how="left").with_columns(
                 pl.col("top-1") * 100
             )
@@ -90,17 +95,6 @@ class PeopleAnswers(Section):
         )
 
 
-def _shares_figure(
-    order: list[str], rows: Mapping[str, list[dict[str, object]]], words: Words
-) -> Figure:
-    label = f"Dots of the shares of {words.images} of which something is so, with intervals"
-    reading = (
-        f"Dots are shares of the {words.images} that {words.people} were asked about; lines are "
-        "95 % intervals."
-    )
-    return Figure("people-chart", label, _shares(order, words), reading, rows)
-
-
 def _rows(table: pl.DataFrame) -> list[dict[str, object]]:
     """Rows in percent."""
     return table.with_columns((pl.col("share", "lower", "upper") * 100).round(3)).to_dicts()
@@ -124,19 +118,11 @@ def _shares(order: list[str], words: Words) -> vega.Spec:
 def _classifiers(words: Words) -> vega.Spec:
     title = f"top-1 accuracy on all {words.images} (%)"
     x = vega.number("top-1", title=title, scale={"zero": False})
-    color = vega.colors(
-        "statistic",
-        list(PART_TITLES),
-        list(PART_TITLES.values()),
-        title=None,
-        legend={"orient": "bottom", "columns": 1, "labelLimit": 400},
-    )
+    legend = {"orient": "bottom", "columns": 1, "labelLimit": 400}
+    parts, each = list(PART_TITLES), list(PART_TITLES.values())
+    color = vega.colors("statistic", parts, each, title=None, legend=legend)
     y = vega.number("share", title="right (%)", scale={"zero": False})
-    dots = vega.mark(
-        {"type": "circle", "size": 40, "opacity": 0.8},
-        x=x,
-        y=y,
-        color=color,
-        tooltip=_tooltip(classifier=words.classifier, statistic="statistic"),
-    )
+    tooltip = _tooltip(classifier=words.classifier, statistic="statistic")
+    circle = {"type": "circle", "size": 40, "opacity": 0.8}
+    dots = vega.mark(circle, x=x, y=y, color=color, tooltip=tooltip)
     return vega.chart("judged-chart", dots, height=300)

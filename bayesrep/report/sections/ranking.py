@@ -21,6 +21,7 @@ from bayesrep.types import Floats, Ints
 
 NEAR_CLASSIFIERS = 10  # classifiers that one is compared with
 RANK_ROWS = 30  # rows of a figure
+RING_MARK: vega.Spec = {"type": "point", "color": Css.GREY, "size": 34, "opacity": 1}
 PAIR_KEY = (("ring", "as measured"), ("dot", "at the same selection frequency, 95 %"))
 
 
@@ -80,53 +81,42 @@ class Ranking(Section):
         """Ranks of the best, or of those around the classifier that is chosen."""
         n_rows = min(RANK_ROWS, len(self.order))
         mean, lower, upper = (end[self.order] for end in self.rank)
-        rows = rank_rows(
-            [self.classifiers[each] for each in self.order],
-            *(mean, lower, upper, self.measured[self.order]),
-        )
+        names = [self.classifiers[each] for each in self.order]
+        rows = rank_rows(names, mean, lower, upper, self.measured[self.order])
         places = np.argsort(self.order)
-        first = [_first_row(int(place), n_rows, len(rows)) for place in (0, *places)]
+        # The first of so many rows around a place; page and sentence have the same.
+        firsts = np.clip([0, *places - n_rows // 2], 0, len(rows) - n_rows)
         whole = len(self.order) == n_rows
         hint = "" if whole else f"; choose a {self.words.classifier} to see those around it"
-        return rank_figure(rows, n_rows, self.words, places=places.tolist())._replace(
-            readings=Reading(
-                ("chosen",),
-                [
-                    f"Ranks {row + 1} to {row + n_rows} of {len(rows)} by mean rank{hint}."
-                    for row in first[1:]
-                ],
-            ),
-            reading=f"Ranks 1 to {n_rows} of {len(rows)} by mean rank{hint}.",
+        reading, *texts = (
+            f"Ranks {first + 1} to {first + n_rows} of {len(rows)} by mean rank{hint}."
+            for first in firsts.tolist()
         )
+        figure = rank_figure(rows, n_rows, self.words, places=places.tolist())
+        return figure._replace(readings=Reading(("chosen",), texts), reading=reading)
 
     def pair_figure(self, number: int | None = None) -> Figure:
         """Differences from its neighbours of the classifier that is chosen, or of one."""
         best = int(self.order[0])
         every = range(len(self.classifiers)) if number is None else [number]
         columns = ("means", "lowers", "uppers", "probabilities", "raws")
-        every_value = (*self.differences, self.measured_differences)
+        values = np.round([*self.differences, self.measured_differences], 5)
         rows = [
             {"others": [self.classifiers[each] for each in self.neighbours[every, j]]}
-            | {
-                column: numbers(np.round(values[every, j], 5))
-                for column, values in zip(columns, every_value, strict=True)
-            }
+            | dict(zip(columns, numbers(values[:, every, j]), strict=True))
             for j in range(self.neighbours.shape[1])
         ]
         suffix = "" if number is None else f"-{number}"
         chosen_row = f"(chosen < 0 ? {best} : chosen)" if number is None else "0"
-        transform = [
-            vega.calculate("other", f"datum.others[{chosen_row}]"),
-            *(
-                vega.calculate(one, f"100 * datum.{each}[{chosen_row}]")
-                for one, each in zip(
-                    ("mean", "lower", "upper", "probability", "measured"), columns, strict=True
-                )
-            ),
+        transform = [vega.calculate("other", f"datum.others[{chosen_row}]")]
+        names = ("mean", "lower", "upper", "probability", "measured")
+        transform += [
+            vega.calculate(one, f"100 * datum.{each}[{chosen_row}]")
+            for one, each in zip(names, columns, strict=True)
         ]
-        more: vega.Spec = (
-            {"params": {"chosen": -1}} if number is None else {"title": self.classifiers[number]}
-        )
+        more: vega.Spec = {"params": {"chosen": -1}}
+        if number is not None:
+            more = {"title": self.classifiers[number]}
         return Figure(
             f"pairs{suffix}",
             f"A {self.words.classifier}'s adjusted accuracy minus that of those beside it, with "
@@ -147,11 +137,6 @@ class Ranking(Section):
             f"{self.classifiers[number]} against the {len(lower)} of nearest rank: {n_distinct} of "
             f"them {'is' if n_distinct == 1 else 'are'} clearly better or worse."
         )
-
-
-def _first_row(place: int, n_rows: int, count: int) -> int:
-    """The first of so many rows around a place; page and sentence have the same."""
-    return min(max(place - n_rows // 2, 0), count - n_rows)
 
 
 def _neighbours(order: Ints, count: int) -> Ints:
@@ -209,28 +194,13 @@ def rank_figure(
     place = "(chosen < 0 ? 0 : places[chosen])"
     first = f"clamp({place} - {n_rows // 2}, 0, {len(rows) - n_rows})"
     color = vega.found(Css.RAW, Css.POSTERIOR)
+    rule: vega.Spec = {"type": "rule", "strokeWidth": 2, "opacity": 0.7}
+    dot: vega.Spec = {"type": "circle", "size": 50, "opacity": 1}
     spec = vega.chart(
         "ranking",
-        vega.mark(
-            {"type": "rule", "strokeWidth": 2, "opacity": 0.7},
-            y=y,
-            x=vega.number("lower", **x),
-            x2={"field": "upper"},
-            color=color,
-        ),
-        vega.mark(
-            {"type": "point", "color": Css.GREY, "size": 34, "opacity": 1},
-            y=y,
-            x=vega.number("measured", **x),
-            tooltip=tooltip,
-        ),
-        vega.mark(
-            {"type": "circle", "size": 50, "opacity": 1},
-            y=y,
-            x=vega.number("mean", **x),
-            color=color,
-            tooltip=tooltip,
-        ),
+        vega.mark(rule, y=y, x=vega.number("lower", **x), x2={"field": "upper"}, color=color),
+        vega.mark(RING_MARK, y=y, x=vega.number("measured", **x), tooltip=tooltip),
+        vega.mark(dot, y=y, x=vega.number("mean", **x), color=color, tooltip=tooltip),
         transform=[
             {"filter": f"datum.place >= {first} && datum.place < {first} + {n_rows}"},
             vega.calculate("found", "chosen >= 0 && datum.place === places[chosen]"),
@@ -272,34 +242,17 @@ def _pairs_chart(data: str, count: int, name: str, **more: Any) -> vega.Spec:
     x: vega.Spec = {"title": "points better (below 0: worse)", "axis": {"titleAnchor": "end"}}
     label = {"labelLimit": 150 if name == "other" else 0, "grid": True}
     y = vega.name(name, sort=None, title=None, axis=label)
-    tooltip = [
-        vega.name(name, title="compared with" if name == "other" else "pair"),
-        vega.number("mean", format=".2f", title="points"),
-        vega.number("lower", format=".2f", title="95 % from"),
-        vega.number("upper", format=".2f", title="to"),
-        vega.number("measured", format=".2f", title="as measured"),
-        vega.number("probability", title="probably better (%)", format=".0f"),
-    ]
+    titles = {"mean": "points", **vega.ENDS, "measured": "as measured"}
+    tooltip = vega.tooltip(titles, ".2f", **{name: "compared with" if name == "other" else "pair"})
+    tooltip.append(vega.number("probability", title="probably better (%)", format=".0f"))
+    rule: vega.Spec = {"type": "rule", "strokeWidth": 2, "color": Css.POSTERIOR}
+    dot: vega.Spec = {"type": "circle", "size": 60, "color": Css.POSTERIOR, "opacity": 1}
     return vega.chart(
         data,
         vega.at_value({"type": "rule", "color": Css.SOFT}, "x", 0, x),
-        vega.mark(
-            {"type": "rule", "strokeWidth": 2, "color": Css.POSTERIOR},
-            y=y,
-            x=vega.number("lower", **x),
-            x2={"field": "upper"},
-        ),
-        vega.mark(
-            {"type": "point", "color": Css.GREY, "size": 34, "opacity": 1},
-            y=y,
-            x=vega.number("measured", **x),
-        ),
-        vega.mark(
-            {"type": "circle", "size": 60, "color": Css.POSTERIOR, "opacity": 1},
-            y=y,
-            x=vega.number("mean", **x),
-            tooltip=tooltip,
-        ),
+        vega.mark(rule, y=y, x=vega.number("lower", **x), x2={"field": "upper"}),
+        vega.mark(RING_MARK, y=y, x=vega.number("measured", **x)),
+        vega.mark(dot, y=y, x=vega.number("mean", **x), tooltip=tooltip),
         height=26 * count + 10,
         **more,
     )

@@ -5,7 +5,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -16,7 +15,6 @@ from bayesrep.estimators import METHODS, analyse
 from bayesrep.estimators.analysis import Analysis
 from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.posterior.groups import Posterior
 from bayesrep.protocols.people import People
 from bayesrep.report.figure import Figure
 from bayesrep.report.pictures import Pictures
@@ -79,14 +77,6 @@ def quiet() -> Generator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EstimateWarning)
         yield
-
-
-def figure_source(
-    study: Study, posterior: Posterior, points: Sequence[Analysis], *, bootstrap: int, seed: int
-) -> Source:
-    """Build the inputs of a figure; point estimates that exist are not computed again."""
-    make = partial(point_estimates, study, bootstrap, seed)
-    return Source(study, Fitted(study, posterior), (lambda: points) if points else make)
 
 
 def point_estimates(study: Study, bootstrap: int, seed: int) -> list[Analysis]:
@@ -174,11 +164,10 @@ def slider(
     low: float,
     high: float,
     value: float,
-    step: float = 1,
     ends: tuple[str, str] | None = None,
 ) -> Spec:
     """A control for a number; its ends may say in a word what they mean."""
-    numbers = {"low": low, "high": high, "step": step, "value": value}
+    numbers = {"low": low, "high": high, "step": 1, "value": value}
     return {"kind": "range", "id": name, "label": label, "ends": ends, **numbers}
 
 
@@ -194,9 +183,8 @@ def select_place(name: str, label: str, texts: Sequence[str]) -> Spec:
 
 def search(name: str, words: Words) -> Spec:
     """A control that looks for a classifier."""
-    hint = "part of a name"
     label = f"Find a {words.classifier}"
-    return {"kind": "search", "id": name, "label": label, "placeholder": hint}
+    return {"kind": "search", "id": name, "label": label, "placeholder": "part of a name"}
 
 
 def chooser(name: str, words: Words, value: str = "") -> Spec:

@@ -61,6 +61,9 @@ class Trust(Section):
         """Diagnose the posterior, but for the classifiers' agreement, which takes longer."""
         fitted, words = source.need_posterior, source.words
         diagnosis = examine(fitted.posterior, fitted, with_agreement=False)
+        caveat = "this fit is not to be used" if diagnosis.trust == "no" else ""
+        if not fitted.group.attrs.get("converged"):
+            caveat = "this fit has not converged"
         stats = find_group(fitted.posterior, "sample_stats")
         figures: list[Figure] = []
         if diagnosis.predictions is not None:
@@ -74,7 +77,7 @@ class Trust(Section):
         return cls(
             verdict=diagnosis.trust,
             assumption=diagnosis.assumption,
-            caveat=_caveat(fitted, diagnosis.trust),
+            caveat=caveat,
             sentences=diagnosis.sentences,
             unchecked=words.fill(AGREEMENT_CHECKS) if len(source.study.classifiers) > 1 else "",
             checks=diagnosis.checks,
@@ -124,18 +127,10 @@ class Trust(Section):
         return BADGE_TEXT.get(self.verdict, BADGE_TEXT["with care"])[0], f"{self.verdict}{many}"
 
 
-def _caveat(fitted: Fitted, trust: str) -> str:
-    if not fitted.group.attrs.get("converged"):
-        return "this fit has not converged"
-    return "this fit is not to be used" if trust == "no" else ""
-
-
 def _settings(attributes: Mapping[Any, Any]) -> dict[str, str]:
     """List the settings recorded in the posterior, in words."""
-    settings = {
-        name: str(attributes[name]) for name in RECORDED_NAMES if str(attributes.get(name, ""))
-    }
-    return {name.replace("_", " "): _in_words(text) for name, text in settings.items()}
+    texts = {name: str(attributes.get(name, "")) for name in RECORDED_NAMES}
+    return {name.replace("_", " "): _in_words(text) for name, text in texts.items() if text}
 
 
 def _in_words(text: str) -> str:
@@ -152,6 +147,7 @@ def _commands(fitted: Fitted) -> str:
     """The command lines that make this posterior and the page again."""
     attributes, made_by = fitted.group.attrs, fitted.record
     schedule = json.loads(str(attributes.get("schedule", "{}")))
+    roles = list(map(str, json.loads(str(attributes.get("datasets", "[]")))))
     lengths = ("warmup", "draws") if made_by.is_mcmc else ("draws",)
     options = {
         "model": made_by.name,
@@ -159,7 +155,8 @@ def _commands(fitted: Fitted) -> str:
         "chains": schedule.get("chains") if made_by.is_mcmc else None,
         "seed": attributes.get("seed"),
         "groups": made_by.grouping,
-        "datasets": _other_datasets(str(attributes.get("datasets", "[]"))),
+        # Not of every fit, and typed only where they are others.
+        "datasets": ",".join(roles) if {*roles} - {*REQUIRED_ROLES} else None,
     }
     values = ((name, str(value)) for name, value in options.items() if value is not None)
     words = [f"--{name} {quote_word(value)}" for name, value in values]
@@ -172,18 +169,8 @@ def _commands(fitted: Fitted) -> str:
             word = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
             words.append(f"--set {quote_word(f'{name}={word}')}")
     allowing = "" if attributes.get("converged") else " --allow-unconverged"
-    return "\n".join(
-        [
-            " ".join(["bayesrep fit STUDY --out posterior.nc", *words]),
-            f"bayesrep report STUDY posterior.nc --out report.html{allowing}",
-        ]
-    )
-
-
-def _other_datasets(recorded: str) -> str | None:
-    """The data sets of a fit as they are typed, where they are not those of every fit."""
-    roles = [str(role) for role in json.loads(recorded)]
-    return ",".join(roles) if {*roles} - {*REQUIRED_ROLES} else None
+    fit = " ".join(["bayesrep fit STUDY --out posterior.nc", *words])
+    return f"{fit}\nbayesrep report STUDY posterior.nc --out report.html{allowing}"
 
 
 def _cell(value: str | float | None) -> str:

@@ -24,28 +24,15 @@ P_SCALE = {"domain": [-0.02, 1.02], "nice": False}
 """The scale begins below 0, so that the worst value is not hidden by the axis."""
 
 
-def _answers(predictions: pl.DataFrame) -> Floats:
-    """The p-value of every classifier's answers, nearly uniform where the model holds."""
-    return predictions.filter(pl.col("kind") == "answers")["p"].to_numpy()
-
-
-def _counts(predictions: pl.DataFrame) -> dict[str, float | None]:
-    """The p-value of each data set's counts; None where they could not be tested."""
-    rows = predictions.filter(pl.col("kind") == "counts")
-    return dict(zip(rows["name"], rows["p"], strict=True))
-
-
 def checks_figure(predictions: pl.DataFrame, words: Words) -> Figure:
     """P-values of the classifiers' answers and of each data set's counts."""
-    counts = np.histogram(_answers(predictions), P_BINS)[0]
-    of_counts = {name: (p, p_text(p)) for name, p in _counts(predictions).items()}
-    texts = [f"{text} for the counts of the {name}" for name, (_, text) in of_counts.items()]
-    names = list(of_counts)
-    mixtures = [
-        {"p": p, "name": name, "told": text}
-        for name, (p, text) in of_counts.items()
-        if p is not None
-    ]
+    # The answers' p-values are nearly uniform where the model holds.
+    counts = np.histogram(predictions.filter(kind="answers")["p"].to_numpy(), P_BINS)[0]
+    # The p-value of each data set's counts is None where they could not be tested.
+    of_counts = predictions.filter(kind="counts").select("name", "p").rows()
+    names = [name for name, _ in of_counts]
+    texts = [f"{p_text(p)} for the counts of the {name}" for name, p in of_counts]
+    mixtures = [{"p": p, "name": n, "told": p_text(p)} for n, p in of_counts if p is not None]
     titled = vega.number("classifiers", title=words.classifiers)
     whole = {"tickCount": int(min(counts.max(), 5)), "format": "d"}
     bars = vega.mark(
@@ -79,42 +66,41 @@ def checks_figure(predictions: pl.DataFrame, words: Words) -> Figure:
 
 def chains_figure(chains: Floats) -> Figure:
     """Histograms of the ranks of each chain's mean accuracy [chain, draw] among all draws'."""
-    rank, counts = _rank_histograms(chains)
+    order = np.argsort(np.argsort(chains, axis=None)).reshape(chains.shape)
+    edges = np.linspace(0, chains.size, RANK_BINS + 1)
+    rank = (np.arange(RANK_BINS) + 0.5) * 100 / RANK_BINS
+    title, whole = "rank among the draws of all chains (%)", {"domain": [0, 100]}
     lines = vega.mark(
         {"type": "line", "interpolate": "step"},
-        x=vega.number(
-            "rank", title="rank among the draws of all chains (%)", scale={"domain": [0, 100]}
-        ),
+        x=vega.number("rank", title=title, scale=whole),
         y=vega.number("draws", title="draws", scale={"zero": True}),
         color=vega.name("chain", scale={"scheme": "viridis"}, title=None),
         tooltip=[vega.name("chain"), vega.number("draws")],
     )
+    rows: list[dict[str, Any]] = []
+    for number, each in enumerate(order, start=1):
+        draws = np.histogram(each, edges)[0]
+        rows += rows_of({"rank": rank, "draws": draws}, chain=f"chain {number}")
     return Figure(
         "chains",
         "Rank histograms of the mean adjusted accuracy by chain",
         vega.chart("chains", lines),
         "Chains that agree have flat lines that lie over each other.",
-        {
-            "chains": [
-                row
-                for number, draws in enumerate(counts, start=1)
-                for row in rows_of({"rank": rank, "draws": draws}, chain=f"chain {number}")
-            ]
-        },
+        {"chains": rows},
     )
-
-
-def _rank_histograms(chains: Floats) -> tuple[Floats, list[Any]]:
-    """Middles of bins of ranks in percent, and each chain's draws in them."""
-    order = np.argsort(np.argsort(chains, axis=None)).reshape(chains.shape)
-    edges = np.linspace(0, chains.size, RANK_BINS + 1)
-    rank = (np.arange(RANK_BINS) + 0.5) * 100 / RANK_BINS
-    return rank, [np.histogram(each, edges)[0] for each in order]
 
 
 def energy_figure(energy: Floats) -> Figure:
     """Energies [chain, draw] less their chain's mean, and their changes from draw to draw."""
-    middle, series = _energy_densities(energy)
+    series: dict[str, Floats] = {
+        "energy": (energy - energy.mean(axis=1, keepdims=True)).ravel(),
+        "change from draw to draw": np.diff(energy, axis=1).ravel(),
+    }
+    edges = np.histogram_bin_edges(np.concatenate(list(series.values())), 40)
+    rows: list[dict[str, Any]] = []
+    for which, values in series.items():
+        density = np.histogram(values, edges, density=True)[0]
+        rows += rows_of({"energy": (edges[1:] + edges[:-1]) / 2, "density": density}, which=which)
     areas = vega.mark(
         {"type": "area", "opacity": 0.2, "line": {"strokeWidth": 2}, "interpolate": "step"},
         x=vega.number("energy", title="energy less its mean"),
@@ -126,47 +112,23 @@ def energy_figure(energy: Floats) -> Figure:
         "Energy of the chains and its changes",
         vega.chart("energy", areas),
         "A change as wide as the energy itself means that the sampler moves freely.",
-        {
-            "energy": [
-                row
-                for which, density in series.items()
-                for row in rows_of({"energy": middle, "density": density}, which=which)
-            ]
-        },
+        {"energy": rows},
     )
-
-
-def _energy_densities(energy: Floats) -> tuple[Floats, dict[str, Floats]]:
-    series = {
-        "energy": (energy - energy.mean(axis=1, keepdims=True)).ravel(),
-        "change from draw to draw": np.diff(energy, axis=1).ravel(),
-    }
-    edges = np.histogram_bin_edges(np.concatenate(list(series.values())), 40)
-    densities = {
-        name: np.histogram(values, edges, density=True)[0] for name, values in series.items()
-    }
-    return (edges[1:] + edges[:-1]) / 2, densities
 
 
 def dependence_figure(table: pl.DataFrame, words: Words) -> Figure:
     """The mean gap along the correlation of an image's answers, and the correlation's posterior."""
     x = vega.number("dependence", title=f"intraclass correlation of an {words.image}'s answers")
     title = "mean gap at equal selection frequencies (points)"
-    area = vega.mark(
-        {"type": "area", "color": Css.POSTERIOR, "opacity": 0.2},
-        x=x,
-        y=vega.number("lower", title=title, scale={"zero": False}),
-        y2={"field": "upper"},
-    )
+    lower = vega.number("lower", title=title, scale={"zero": False})
+    look = {"type": "area", "color": Css.POSTERIOR, "opacity": 0.2}
+    area = vega.mark(look, x=x, y=lower, y2={"field": "upper"})
     names = ("dependence", "probability", "gap", "lower", "upper")
     line = vega.mark({"type": "line", "color": Css.POSTERIOR}, x=x, y=vega.number("gap"))
-    points = vega.mark(
-        {"type": "circle", "color": Css.POSTERIOR, "opacity": 1},
-        x=x,
-        y=vega.number("gap"),
-        size=vega.number("probability", legend=None, scale={"range": [10, 400]}),
-        tooltip=[vega.number(name) for name in names],
-    )
+    size = vega.number("probability", legend=None, scale={"range": [10, 400]})
+    tooltip = list(map(vega.number, names))
+    circle = {"type": "circle", "color": Css.POSTERIOR, "opacity": 1}
+    points = vega.mark(circle, x=x, y=vega.number("gap"), size=size, tooltip=tooltip)
     in_points = pl.col("gap", "lower", "upper") * 100
     rounded = table.with_columns(in_points.round(3), pl.col("probability").round(4))
     return Figure(
