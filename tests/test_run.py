@@ -385,6 +385,14 @@ def test_chains_are_kept_while_they_are_made(tables, monkeypatch):
         assert tried == expected
 
 
-def test_a_folder_is_no_table(tmp_path):
-    words = ["run", str(tmp_path), "--out", str(tmp_path / "out")]
-    check(refusal(words), "run-of-folder", {"folder": str(tmp_path)})
+def test_what_is_no_table_and_what_logs_do_not_take(tmp_path):
+    logs, counts = tmp_path / "logs", tmp_path / "counts.csv"
+    logs.mkdir()
+    counts.touch()
+    out = ("--out", tmp_path / "out")
+    for path in (logs, logs / "samples.jsonl"):
+        check(refusal(["run", path, *out]), "run-of-no-table", {"path": str(path)})
+    words = ["run", logs, "--counts", counts]
+    check(refusal([*words, "--further", "candidates=v3", *out]), "further-set-of-logs")
+    check(refusal([*words, "--out", logs / "out"]), "output-is-input")
+    assert [*tmp_path.iterdir()] == [counts, logs]

@@ -23,7 +23,6 @@ from bayesrep.commands.options import (
     import_in_thread,
     keep_compiled,
     read_draws,
-    table_options,
 )
 from bayesrep.commands.output import (
     DONE_STATUS,
@@ -75,7 +74,14 @@ def add(parser: ArgumentParser) -> None:
         nargs="+",
         metavar="FILE",
         help="tables of counts (or annotations), of predictions and, if there are any, of images; "
-        "NAME=FILE is one whose rows are all of that data set",
+        "NAME=FILE is one whose rows are all of that data set; with --counts: logs of evaluations, "
+        "and folders of them, as `import evals` reads them",
+    )
+    option(
+        "--counts",
+        type=Path,
+        metavar="TABLE",
+        help="of the items of logs: dataset, item, selected, shown",
     )
     add_roles(parser)
     option("--out", type=Path, required=True, metavar="FOLDER", help="of everything that is made")
@@ -116,19 +122,22 @@ def describe_kept(arguments: Namespace) -> str:
 
 def _describe_request(arguments: Namespace) -> dict[str, Any]:
     """Identify a request: everything it makes depends on the tables' contents and the options."""
-    names = (*TABLE_OPTIONS, "method", "seed")
+    names, counts = (*TABLE_OPTIONS, "method", "seed"), arguments.counts
     options = {name: getattr(arguments, name, None) for name in names}
+    options["counts"] = counts and str(counts.resolve())
     contents: dict[str, str] = {}
-    for given in arguments.files:
+    for given in (*arguments.files, *filter(None, [counts])):
         name, file = split_name(given)
-        if file.is_dir():
-            raise OptionError("run-of-folder", folder=file)
+        if counts is None and (file.is_dir() or file.suffix in (".jsonl", ".json", ".eval")):
+            raise OptionError("run-of-no-table", path=file)
+        if arguments.out.resolve().is_relative_to(file.resolve()):
+            raise OptionError("output-is-input", path=arguments.out)
+        place = f"{name}={file.resolve()}" if name else str(file.resolve())
         try:
-            contents[f"{name}={file.resolve()}" if name else str(file.resolve())] = digest_file(
-                file
-            )
+            inside = seal_files(file, "") if file.is_dir() else {"": digest_file(file)}
         except OSError as error:
             raise OptionError("input-file-unreadable", file=file, reason=reason(error)) from error
+        contents |= {str(Path(place, path)): digest for path, digest in inside.items()}
     return {"contents": contents, "options": options, "version": bayesrep.__version__}
 
 
@@ -291,18 +300,25 @@ class _Work:
             progress_line(text)
 
     def read(self) -> None:
+        from bayesrep.commands.import_ import reader_options
         from bayesrep.sources.importing import import_files
 
+        given = self.arguments
+        source = "tables" if given.counts is None else "evals"
         # Slow imports of later stages overlap with reading the files.
         with import_in_thread(*LATER_MODULES):
             imported = import_files(
-                "tables",
-                self.arguments.files,
+                source,
+                given.files,
                 self.out / "study",
                 force=True,
                 name=self.out.resolve().name,
-                **table_options(self.arguments),
+                people=given.people,
+                progress=self.watch,
+                **reader_options(source, given),
             )
+        for note in imported.notes:
+            self.say(f"Note: {note}")
         if imported.lacks("predictions"):
             raise OptionError("tables-without-predictions")
         self.study = imported.study()
