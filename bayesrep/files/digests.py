@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 
@@ -58,15 +58,3 @@ def find_broken(folder: Path, sealed: Mapping[str, str]) -> Broken:
         except FileNotFoundError:  # since it was looked for
             broken.lost.append(name)
     return broken
-
-
-def are_seals(value: Any, name: str) -> bool:
-    """Test whether a value may be `seal_files`' result for a name: no path outside it."""
-    return isinstance(value, dict) and all(
-        isinstance(digest, str) and _is_below(path, name) for path, digest in value.items()
-    )
-
-
-def _is_below(path: Any, name: str) -> bool:
-    parts = PurePosixPath(path).parts if isinstance(path, str) and path.isprintable() else ()
-    return bool(parts) and parts[0] == name and ".." not in parts
