@@ -631,10 +631,8 @@ def test_a_run_too_large_for_the_memory_is_a_row(grid, tmp_path, capsys, monkeyp
 
 
 @pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
-def test_errors_and_coverage_by_hand(grid, tmp_path, capsys, monkeypatch):
+def test_errors_and_coverage_by_hand(grid, tmp_path, capsys):
     path, out = grid("method = ['raw', 'jackknife']\nannotators = ['all', 5]"), tmp_path / "out"
-    drawn = []  # methods by axes: those without intervals have no place where coverage is shown
-    monkeypatch.setattr(figures, "_draw_coverage", lambda *drew: drawn.append(drew[3]["label"]))
     status, said, _ = swept(capsys, path, "--out", out, "--json")
     assert status == 0
     facts = json.loads(said)
@@ -668,7 +666,10 @@ def test_errors_and_coverage_by_hand(grid, tmp_path, capsys, monkeypatch):
     table = bayesrep.sweep(path, out)  # nothing is made again
     assert table["mean_gap"].to_list() == [row["mean_gap"] for row in facts["rows"]]
     assert swept(capsys, "--figure", out)[0] == 0
-    assert drawn == ["jackknife"]
+    drawn = figures.sweep_figure(*store.read_tables(out)[:2])["datasets"]
+    # Those without intervals have no place where coverage is shown.
+    assert {row["method"] for row in drawn["held"]} == {"jackknife"}
+    assert {row["method"] for row in drawn["gap"]} == {"raw", "jackknife"}
     assert (out / "figure.png").stat().st_size > 10_000
     check(refusal(["sweep", "--figure", out]), "output-path-exists")
     svg = tmp_path / "figure.svg"
