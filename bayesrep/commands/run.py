@@ -138,12 +138,13 @@ def _begin_record(arguments: Namespace, settings: Mapping[str, Any]) -> dict[str
     # A record of the same request is resumed; any difference has to be confirmed by --force.
     elif out.exists():
         old = _read_record(out)
-        if old is not None and not old["seconds"]:  # killed in the first stage
-            old["asked"] = settings
-        strange = [f"{RUN_RECORD} is not as run left it"]
-        differs = strange if old is None else _differences(old["asked"], settings)
-        if not differs and not arguments.force:
-            return old
+        differs = [f"{RUN_RECORD} is not as run left it"]
+        if old is not None:
+            if not old["seconds"]:  # killed in the first stage
+                old["asked"] = settings
+            differs = _differences(old["asked"], settings)
+            if not differs and not arguments.force:
+                return old
         if not arguments.force:
             raise OptionError("run-of-other-inputs", out=out, differences="; ".join(differs))
         say("; ".join([*differs, f"everything in {out} is made anew"]))

@@ -67,7 +67,7 @@ def read_grid(file: Path) -> Grid:
     except ValueError as error:
         raise OptionError("grid-not-toml", file=file, reason=reason(error)) from error
     top, faults = GridPlace(file), list[BayesrepError]()
-    with _noted(faults):
+    with _note_faults(faults):
         toml.check_names(top, document, (*AXIS_CHECKS, "options", "study"))
     for name, type_name in NEEDED_KEYS.items():
         if name not in document:
@@ -75,15 +75,15 @@ def read_grid(file: Path) -> Grid:
     document = {"annotators": ALL_ANSWERS, "seed": 0, **document}
     axes: dict[str, tuple[Value, ...]] = {}
     for name, check in AXIS_CHECKS.items():
-        with _noted(faults):
+        with _note_faults(faults):
             if name in document:
                 axes[name] = toml.values(top.child(name), document[name], check)
     studies, options = tuple[StudySpec, ...](), {}
-    with _noted(faults):
+    with _note_faults(faults):
         if "study" in document:
             given = studies_at(top.child("study"), document["study"])
             studies = tuple(islice(given, MAX_RUNS + 1))
-    with _noted(faults):
+    with _note_faults(faults):
         if ("model" in document) == ("model" in axes):  # whose options they are
             given_options = document.get("options", {})
             options = _read_options(top.child("options"), given_options, _models(axes), faults)
@@ -96,7 +96,7 @@ def read_grid(file: Path) -> Grid:
 
 
 @contextmanager
-def _noted(faults: list[BayesrepError]) -> Generator[None]:
+def _note_faults(faults: list[BayesrepError]) -> Generator[None]:
     """Go on after a fault, which is noted."""
     try:
         yield
@@ -164,7 +164,7 @@ def _read_options(
     toml.check_names(place, table, tuple(takers))
     values: dict[str, tuple[Value, ...]] = {}
     for name in sorted(table):
-        with _noted(faults):
+        with _note_faults(faults):
             values[name] = _values_of(place.child(name), name, table[name], takers[name])
     return values
 
