@@ -60,10 +60,11 @@ statistics: $(COMPLETE) ## run the tests of spreads, recoveries and samplers tha
 core: $(DEVELOPING) ## run those of the tests that meet JAX, ArviZ and files most
 	$(BIN)/python -m pytest @.ci/core $(ARGS)
 
-lint: $(DEVELOPING) ## check style, formatting and the import order of the rooms
+lint: $(DEVELOPING) ## check style, formatting and the import order of the rooms, and make their page
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python docs/rooms.py
 
 types: $(COMPLETE) ## check types
 	$(BIN)/pyright --pythonpath $(BIN)/python

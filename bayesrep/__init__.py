@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from bayesrep.summary.covariates import regress_classifiers
     from bayesrep.summary.images import describe_images
     from bayesrep.summary.remeasured import remeasure
+    from bayesrep.sweeps.scheduler import sweep
     from bayesrep.vision import predict
 
 
@@ -107,6 +108,7 @@ __all__ = [
     "simulate_study",
     "summarize",
     "summarize_gaps",
+    "sweep",
     "write_posterior",
 ]
 
@@ -132,6 +134,7 @@ _ROOM_OF = {
     "summary.covariates": "regress_classifiers",
     "summary.images": "describe_images",
     "summary.remeasured": "remeasure",
+    "sweeps.scheduler": "sweep",
     "vision": "predict",
 }
 _MODULE_OF_NAME = {

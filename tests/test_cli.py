@@ -179,7 +179,7 @@ def test_a_bar_shows_on_standard_error_only(capsys, study_path):
     assert "em-spline" in err
 
 
-METHODS = {"choices": "raw, naive, jackknife, em-spline"}
+METHODS = {"choices": ", ".join(bayesrep.estimators.METHODS)}
 NAIVE, LOSS = {"method_name": "naive", "option": "workers"}, {"option": "loss", "value": "huber"}
 FEW_SAID = {"option": "annotators", "value": "few"}
 LOSSES = "least-squares, weighted, binomial"

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,17 +10,29 @@ import polars as pl
 import pytest
 from simulated_workers import write_answers
 
+import bayesrep
 from bayesrep.cli import main
 from bayesrep.collect import read_collection
+from bayesrep.lab import match_images
 
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "collect.md"
 CLASSES = ("n02123045", "n02123159", "n02124075", "n02099601", "n04254680", "n01440764")
 
 
-def typed():
-    text = PAGE.read_text("utf-8").partition("\n## Plan")[0]
+BEGINNING, _, CHOICE = re.split("\n## (?:Plan|Choose)", PAGE.read_text("utf-8"))
+
+
+def typed(text):
+    """The commands of a part of the page, as words."""
     blocks = re.findall(r"```console\n(.*?)```", text, flags=re.S)
-    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    lines = "".join(blocks).replace("\\\n", "").splitlines()
+    return [shlex.split(line.removeprefix("$ bayesrep ")) for line in lines]
+
+
+def answer_tasks(words):
+    """Save what people say meanwhile, where a command reads it."""
+    if words[:2] == ["collect", "read"] and "--table" not in words:
+        write_answers(Path(words[3]), read_collection(words[2]))
 
 
 @pytest.fixture(scope="module")
@@ -55,20 +68,12 @@ def folder(tmp_path_factory):
 def test_the_page_from_images_to_the_report_and_on(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     printed = []
-    for line in typed():
-        words = shlex.split(line)
-        assert words[0] == "bayesrep"
-        if (
-            words[1:3] == ["collect", "read"] and "--table" not in words
-        ):  # what people saved meanwhile
-            write_answers(Path(words[4]), read_collection(words[3]))
-        few = ["--bootstrap", "5"] if words[1] == "report" else []  # intervals that nobody reads
-        status = main([*words[1:], *few])
+    for words in typed(BEGINNING):
+        answer_tasks(words)
+        few = ["--bootstrap", "5"] if words[0] == "report" else []  # intervals that nobody reads
+        status = main([*words, *few])
         out, err = capsys.readouterr()
-        if words[1] == "report":
-            assert status in (0, 1), err
-        else:
-            assert status == 0, (line, err)
+        assert status in ((0, 1) if words[0] == "report" else (0,)), (words, err)
         printed.append(out)
     assert (folder / "report.html").stat().st_size > 100_000
     by_labels, seen, judged, *_ = printed[-5:]
@@ -82,3 +87,30 @@ def test_the_page_from_images_to_the_report_and_on(folder, monkeypatch, capsys):
     objects = pl.read_csv(folder / "objects.csv")
     assert objects["objects"].max() >= 2
     assert objects["p_valid"].is_between(0, 1).all()
+
+
+def test_what_is_chosen_is_measured_again(folder, monkeypatch, capsys):
+    """From counts of both to the study of the reference and the chosen, in three commands."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("bayesrep.lab.match_images", partial(match_images, replicates=2))
+    Path("images", "candidates").symlink_to("v2")
+    of_both = {"v1": "v1", "v2": "candidates"}
+    predictions = pl.read_csv("predictions.csv").with_columns(pl.col("dataset").replace(of_both))
+    images = predictions.select("dataset", "image", "label").unique(maintain_order=True)
+    selected = np.random.default_rng(0).binomial(10, 0.7, len(images))
+    images.with_columns(selected=selected, shown=10).write_csv("counts.csv")
+    match, tasks, read = typed(CHOICE)[:3]
+    assert main(match) == 0
+    chosen = pl.read_csv("chosen.csv")
+    assert chosen["dataset"].to_list() == ["candidates"] * 60
+    asked = pl.concat([images.filter(dataset="v1").select("dataset", "image"), chosen[:, :2]])
+    predictions.join(asked, on=["dataset", "image"]).write_csv("chosen-predictions.csv")
+    assert main(tasks) == 0
+    answer_tasks(read)
+    assert main(read) == 0, capsys.readouterr().err
+    study = bayesrep.read_study("second-study")
+    assert {*study.replication.images} == {*chosen["image"]}
+    assert len(study.reference.images) == 300
+    assert (study.reference.name, study.replication.name) == ("v1", "candidates")
+    assert study.replication.shown.max() == 10
+    assert study.replication.answers is not None

@@ -237,6 +237,7 @@ def test_a_line_in_the_registry_makes_a_method(monkeypatch: pytest.MonkeyPatch):
     for wrong, rule, facts in (
         ("shrunk(share=much)", "method-option-not-number", {"option": "share", "value": "much"}),
         ("shrunk(times=0.5)", "method-option-not-whole", {"option": "times", "value": "0.5"}),
+        ("shrunken", "unknown-method", {"choices": ", ".join(ESTIMATORS)}),
     ):
         with refused(OptionError, rule, facts):
             parse(wrong)

@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 import polars as pl
+import pytest
 import test_evals as makers
 
 import bayesrep
@@ -27,18 +28,22 @@ def write_logs(here):
     table.write_csv(here / "counts.csv")
 
 
-def test_the_page_from_logs_to_studies(tmp_path, monkeypatch, capsys):
+@pytest.mark.usefixtures("kept_fits")
+@pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
+def test_the_page_from_logs_to_studies_and_a_report(tmp_path, monkeypatch, capsys):
     write_logs(tmp_path)
     monkeypatch.chdir(tmp_path)
     text = PAGE.read_text("utf-8").partition("\n## pass@k")[0]
     blocks = re.findall(r"```console\n(.*?)```", text, flags=re.S)
     typed = [line for block in blocks for line in block.replace("\\\n", "").splitlines()]
-    assert len(typed) == 7
+    assert len(typed) == 6
     for line in typed:
         words = shlex.split(line.removeprefix("$ "))
         assert words[0] == "bayesrep"
         assert main(words[1:]) == 0, capsys.readouterr()
-    for name, models in (("answers", sorted(MODELS)), ("solved", ["org/one", "org/two"])):
+    assert (tmp_path / "my-folder" / "report.html").stat().st_size > 100_000
+    studies = {"my-folder/study": sorted(MODELS), "solved": ["org/one", "org/two"]}
+    for name, models in studies.items():
         assert check_study(name) == []
         study = bayesrep.read_study(name)
         assert sorted(study.classifiers) == models

@@ -17,8 +17,7 @@ from refusals import check, refusal
 import bayesrep
 from bayesrep import cli
 from bayesrep.commands import run as command
-from bayesrep.files.digests import digest_value, seal_files
-from bayesrep.store import write_json
+from bayesrep.files.digests import seal_files
 
 MADE = ("study", "posterior.nc", "tables", "figures", "report.html", "run.json")
 TABLES = ("estimates", "estimated-gaps", "adjusted", "gaps", "ranks", "pairs")
@@ -156,13 +155,12 @@ def finished(tables):
         "seconds": dict.fromkeys(command.STAGE_FILES, 0.5),
         "seals": {name: seal_files(out, place) for name, place in command.STAGE_FILES.items()},
         "found": {
-            **dict.fromkeys(command.RECORD_TYPES, ""),
+            **dict.fromkeys(("verdict", "assumption", "components_choice", "tried"), ""),
             **{"answer": "Four points.", "sentences": ["Read on."], "matching": [], "trust": "yes"},
             "converged": True,
         },
     }
-    record["found_seal"] = digest_value(record["found"])
-    (out / "run.json").write_text(json.dumps(record))
+    command._write_record(out, record)
     yield out
     shutil.rmtree(out)
 
@@ -261,43 +259,28 @@ def test_a_record_that_is_not_ours_is_refused_in_one_line(capsys, tables, finish
 
 
 @pytest.mark.parametrize(
-    ("change", "field"),
+    "change",
     [
-        ({"found": "-inf"}, "found"),
-        ({"seconds": [1.0]}, "seconds"),
-        ({"seconds": {"study": float("1e999")}}, None),
-        ({"found": {"answer": ""}}, "found"),
-        ({"seals": {name: {"../counts.csv": ""} for name in command.STAGE_FILES}}, "seals"),
-        ({"asked": {"contents": {}, "options": [], "version": "1"}}, "asked"),
+        {"found": "-inf"},
+        {"found": {"answer": ""}},
+        {"found": {"answer": "No drop at all."}},
+        {"found": {"trust": "with care"}},
+        {"seconds": [1.0]},
+        {"seconds": {"study": float("1e999")}},
+        {"seals": {name: {"../counts.csv": ""} for name in command.STAGE_FILES}},
+        {"seals": {"report": {}}},
+        {"asked": {"contents": {}, "options": [], "version": "1"}},
+        {"seal": None},
     ],
 )
-def test_the_part_of_a_record_that_is_not_ours_is_named(tables, finished, change, field):
+def test_a_record_that_somebody_changed_is_refused(tables, finished, change):
     record = json.loads((finished / "run.json").read_text())
-    (finished / "run.json").write_text(json.dumps(record | change))
-    told = f"what run.json holds as {field!r} is not of run"
-    expected = {"differences": told if field else "run.json cannot be read"}
-    check(refusal(typed(tables, out="finished")), "run-of-other-inputs", expected)
-
-
-def test_a_stage_without_seals_and_an_answer_that_was_edited_are_refused(capsys, tables, finished):
-    file = finished / "run.json"
-    sound = json.loads(file.read_text())
-
-    def refused_part(**change):
-        file.write_text(json.dumps(sound | change))
-        found = refusal(typed(tables, out="finished"))
-        check(found, "run-of-other-inputs")
-        return str(found.facts["differences"])
-
-    for stage in ("study", "posterior", "tables", "report"):
-        assert "'seals'" in refused_part(seals=sound["seals"] | {stage: {}})
-    assert "'found'" in refused_part(found=sound["found"] | {"answer": "No drop at all."})
-    assert "'found'" in refused_part(found=sound["found"] | {"trust": "with care"})
-    assert "'found'" in refused_part(found_seal=None)
-    # Without an answer there are no figures.
-    file.write_text(json.dumps(sound | {"seals": sound["seals"] | {"figures": {}}}))
-    status, out, _ = run(capsys, tables, out="finished")
-    assert (status, "Four points." in out) == (0, True)
+    for name, value in change.items():
+        both = isinstance(value, dict) and name in ("found", "seals")
+        record[name] = record[name] | value if both else value
+    (finished / "run.json").write_text(json.dumps(record))
+    told = {"differences": "run.json is not as run left it"}
+    check(refusal(typed(tables, out="finished")), "run-of-other-inputs", told)
 
 
 def test_what_differs_is_refused_and_said(capsys, tables, monkeypatch):
@@ -314,14 +297,13 @@ def test_what_differs_is_refused_and_said(capsys, tables, monkeypatch):
             (self.out / "study" / "part").write_text("x")
             seals = {"study": seal_files(self.out, "study")}
             self.record |= {"seconds": {"study": 0.5}, "seals": seals}
-            write_json(self.out / "run.json", self.record)
+            command._write_record(self.out, self.record)
 
     monkeypatch.setattr(command._Work, "stage", make_study)
     monkeypatch.setattr(command, "_print_answer", lambda arguments, record: 0)
     (out / "run.json").write_text("{}")
     differs = "run-of-other-inputs"
-    strange = "what run.json holds as 'asked' is not of run"
-    unread = {"out": str(out), "differences": strange}
+    unread = {"out": str(out), "differences": "run.json is not as run left it"}
     check(refusal(typed(tables, out="two")), differs, unread)
     status, _, err = run(capsys, tables, "--force", out="two")
     assert status == 0
@@ -385,6 +367,14 @@ def test_chains_are_kept_while_they_are_made(tables, monkeypatch):
         assert tried == expected
 
 
-def test_a_folder_is_no_table(tmp_path):
-    words = ["run", str(tmp_path), "--out", str(tmp_path / "out")]
-    check(refusal(words), "run-of-folder", {"folder": str(tmp_path)})
+def test_what_is_no_table_and_what_logs_do_not_take(tmp_path):
+    logs, counts = tmp_path / "logs", tmp_path / "counts.csv"
+    logs.mkdir()
+    counts.touch()
+    out = ("--out", tmp_path / "out")
+    for path in (logs, logs / "samples.jsonl"):
+        check(refusal(["run", path, *out]), "run-of-no-table", {"path": str(path)})
+    words = ["run", logs, "--counts", counts]
+    check(refusal([*words, "--further", "candidates=v3", *out]), "further-set-of-logs")
+    check(refusal([*words, "--out", logs / "out"]), "output-is-input")
+    assert [*tmp_path.iterdir()] == [counts, logs]

@@ -238,6 +238,16 @@ TABLES = f"{STUDY}source = 'tables'\nfiles = "
                 (f"level = 'Normal(1{'0' * 400}, 1)'", "prior-not-readable"),
             )
         ),
+        (
+            f"{METHOD}model = 'best'\nseed = 'x'\n[options]\nfactors = 1\n[[study]]\nsimulate = 3",
+            "grid-of-several-faults",
+            {"count": 3},
+        ),
+        (
+            f"{METHOD}seed = -1\n[options]\nslope = 3\nfactors = 1\n[[study]]\n{TINY}",
+            "grid-of-several-faults",
+            {"count": 2},
+        ),
         # A product that would never be listed.
         (
             f"{METHOD}annotators = {list(range(1, 1001))}\nseed = {list(range(1000))}\n"
@@ -611,10 +621,8 @@ def test_a_run_too_large_for_the_memory_is_a_row(grid, tmp_path, capsys, monkeyp
 
 
 @pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
-def test_errors_and_coverage_by_hand(grid, tmp_path, capsys, monkeypatch):
+def test_errors_and_coverage_by_hand(grid, tmp_path, capsys):
     path, out = grid("method = ['raw', 'jackknife']\nannotators = ['all', 5]"), tmp_path / "out"
-    drawn = []  # methods by axes: those without intervals have no place where coverage is shown
-    monkeypatch.setattr(figures, "_draw_points", lambda *drew: drawn.append((drew[0], drew[-1])))
     status, said, _ = swept(capsys, path, "--out", out, "--json")
     assert status == 0
     facts = json.loads(said)
@@ -636,14 +644,22 @@ def test_errors_and_coverage_by_hand(grid, tmp_path, capsys, monkeypatch):
     assert row["single_held"] == pytest.approx(((lower <= truth) & (truth <= upper)).mean())
     assert row["single_width"] == pytest.approx((upper - lower).mean())
     assert (row["gap_held"], row["converged"], row["ess_per_second"]) == (None, None, None)
+    assert row["gap_change"] is None
+    few = facts["rows"][3]
+    assert few["gap_change"] == pytest.approx(few["mean_gap"] - row["mean_gap"])
     raw = facts["rows"][0]
     assert raw["mean_gap"] == pytest.approx((measured - study.replication.correct.mean(0)).mean())
     status, printed, _ = swept(capsys, "--table", out)
     assert status == 0
     assert printed.splitlines()[0].split()[:3] == ["method", "annotators", "runs"]
     assert json.loads(swept(capsys, "--table", out, "--json")[1])["rows"] == facts["rows"]
+    table = bayesrep.sweep(path, out)  # nothing is made again
+    assert table["mean_gap"].to_list() == [row["mean_gap"] for row in facts["rows"]]
     assert swept(capsys, "--figure", out)[0] == 0
-    assert [look["label"] for name, look in drawn if name == "single_held"] == ["jackknife"]
+    drawn = figures.sweep_figure(*store.read_tables(out)[:2])["datasets"]
+    # Those without intervals have no place where coverage is shown.
+    assert {row["method"] for row in drawn["held"]} == {"jackknife"}
+    assert {row["method"] for row in drawn["gap"]} == {"raw", "jackknife"}
     assert (out / "figure.png").stat().st_size > 10_000
     check(refusal(["sweep", "--figure", out]), "output-path-exists")
     svg = tmp_path / "figure.svg"
@@ -662,6 +678,8 @@ def test_scores_over_runs_by_hand():
             "seed": [None, 0, 1, 0],
             "fingerprint": ["f"] * 4,
             "converged": [None, True, False, None],
+            "rhat_max": [None, 1.01, 1.2, None],
+            "divergences": [None, 0, 3, None],
             "error": [None, None, None, "no"],
             "seconds": [1.0, 10.0, 20.0, 0.0],
             "ess_per_second": [None, 5.0, 15.0, None],
@@ -692,6 +710,9 @@ def test_scores_over_runs_by_hand():
     assert (two["gap_held"], two["single_held"]) == (0.5, 0.75)
     assert two["gap_width"] == pytest.approx(0.03)
     assert (two["seconds"], two["ess_per_second"]) == (15.0, 10.0)
+    assert (two["max_rhat"], two["divergences"], naive["divergences"]) == (1.2, 3, None)
+    assert two["gap_spread"] == pytest.approx(0.03 / np.sqrt(2))  # of two seeds
+    assert (two["gap_change"], four["gap_change"], naive["gap_spread"]) == (None, None, None)
     assert (four["failed"], four["mean_gap"], four["seconds"]) == (1, None, None)
 
 

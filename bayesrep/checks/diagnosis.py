@@ -66,7 +66,7 @@ class Diagnosis:
     def __str__(self) -> str:
         """Format the diagnosis as `bayesrep diagnose` prints it."""
         sentences = [f"- {plain_text(sentence)}" for sentence in self.sentences]
-        table, blank = align_rows([HEADER, *self.checks.iter_rows()]), [""] if sentences else []
+        table, blank = align_rows([HEADER, *self.rows()]), [""] if sentences else []
         return "\n".join([self.verdict, "", *sentences, *blank, table, LEGEND])
 
     def __repr__(self) -> str:
@@ -77,8 +77,14 @@ class Diagnosis:
         return brief(self, f"trust {self.trust!r}", sentences, checks)
 
     def _repr_html_(self) -> str:
-        rows = [[str(cell) for cell in row] for row in self.checks.iter_rows()]
-        return html_table(self.verdict, HEADER, rows, *self.sentences)
+        return html_table(self.verdict, HEADER, self.rows(), *self.sentences)
+
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """The checks as they are shown: without a yes where something is assumed, not seen."""
+        return [
+            (check, value, wanted, "–" if value.endswith("assumed") else trust)
+            for check, value, wanted, trust in self.checks.iter_rows()
+        ]
 
     @property
     def verdict(self) -> str:

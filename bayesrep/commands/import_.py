@@ -131,7 +131,7 @@ class SourceImport:
 
     def run(self, arguments: Namespace) -> int:
         """Import the files, or list what logs hold."""
-        options = _reader_options(self.source, arguments)
+        options = reader_options(self.source, arguments)
         # Without --out, logs are only surveyed: users see what they hold before naming data sets.
         survey = READERS[self.source].survey if arguments.out is None else None
         if not arguments.files or (arguments.out is None and survey is None):
@@ -146,14 +146,16 @@ IMPORTS: Mapping[str, SourceImport] = {
 }
 
 
-def _reader_options(source: str, arguments: Namespace) -> dict[str, Any]:
+def reader_options(source: str, arguments: Namespace) -> dict[str, Any]:
     """The options of the source's reader that are given."""
     given = vars(arguments)
     options = {name: given.get(name) for name in signature(READERS[source].read).parameters}
     if source == "evals":
-        for kind, members in given["where"] or ():
+        if given.get("further"):
+            raise OptionError("further-set-of-logs")
+        for kind, members in given.get("where") or ():
             options[kind] = (*(options[kind] or ()), *members)
-        options["group"] = dict(given["group"]) if given["group"] else None
+        options["group"] = dict(given.get("group") or ()) or None
         for column, name in (by_name("--rename", given["rename"]) or {}).items():
             if name not in LOG_COLUMNS:
                 raise OptionError("renamed-to-no-log-column", column=column, name=name)
@@ -187,7 +189,7 @@ def _import(source: str, arguments: Namespace, options: Mapping[str, Any]) -> in
         progress=not arguments.quiet,
         **options,
     )
-    lines, fingerprint = _describe_imported(imported, out)
+    lines, fingerprint = describe_imported(imported, out)
     if imported.attempts:
         repeated = dict.fromkeys(each.classifier for each in imported.attempts)
         lines.append(f"With repeated attempts of {listing(repeated, 'model')} (attempts.parquet)")
@@ -207,7 +209,7 @@ def _written_options(options: Mapping[str, Any]) -> Iterator[str]:
                 yield from ("--rename", f"{column}={name}")
 
 
-def _describe_imported(contents: "StudyContents", out: Path) -> tuple[list[str], str | None]:
+def describe_imported(contents: "StudyContents", out: Path) -> tuple[list[str], str | None]:
     """List the files written and those missing, and a study's fingerprint."""
     from bayesrep.report.study_text import describe_study
 

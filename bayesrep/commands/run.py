@@ -1,7 +1,6 @@
 """`bayesrep run`: tables in, report out: every step in one folder, none made twice."""
 
 import inspect
-import math
 import time
 import warnings
 from argparse import ArgumentParser, Namespace
@@ -23,7 +22,6 @@ from bayesrep.commands.options import (
     import_in_thread,
     keep_compiled,
     read_draws,
-    table_options,
 )
 from bayesrep.commands.output import (
     DONE_STATUS,
@@ -34,7 +32,7 @@ from bayesrep.commands.output import (
     say,
 )
 from bayesrep.errors import BayesrepError, EstimateWarning, OptionError, plain_text, reason
-from bayesrep.files.digests import are_seals, digest_file, digest_value, find_broken, seal_files
+from bayesrep.files.digests import digest_file, digest_value, find_broken, seal_files
 from bayesrep.files.given_files import split_name
 from bayesrep.store import write_json
 
@@ -50,19 +48,8 @@ STAGE_FILES: Mapping[str, str] = {
     "report": "report.html",
 }
 """Stages in order, with the names that each makes in the folder."""
-MAYBE_EMPTY = ("figures",)
-"""Stages that may make no file: where there is no answer, there is nothing to draw."""
 MADE_NAMES = (*STAGE_FILES.values(), "checkpoint", RUN_RECORD)
 """Names in the folder that are ours, and are removed where all is to be made anew."""
-RECORD_TYPES: Mapping[str, type] = {
-    **dict.fromkeys(("answer", "trust", "verdict", "assumption"), str),
-    **dict.fromkeys(("components_choice", "tried"), str),
-    "converged": bool,
-    "sentences": list,
-    "matching": list,
-}
-"""Entries of the answer that the record keeps, with their types."""
-TRUST_WORDS = ("yes", "with care", "no")
 LATER_MODULES = ("numpyro", "scipy.stats", "xarray")
 """Modules of later stages that are slow to import."""
 
@@ -75,7 +62,14 @@ def add(parser: ArgumentParser) -> None:
         nargs="+",
         metavar="FILE",
         help="tables of counts (or annotations), of predictions and, if there are any, of images; "
-        "NAME=FILE is one whose rows are all of that data set",
+        "NAME=FILE is one whose rows are all of that data set; with --counts: logs of evaluations, "
+        "and folders of them, as `import evals` reads them",
+    )
+    option(
+        "--counts",
+        type=Path,
+        metavar="TABLE",
+        help="of the items of logs: dataset, item, selected, shown",
     )
     add_roles(parser)
     option("--out", type=Path, required=True, metavar="FOLDER", help="of everything that is made")
@@ -116,19 +110,22 @@ def describe_kept(arguments: Namespace) -> str:
 
 def _describe_request(arguments: Namespace) -> dict[str, Any]:
     """Identify a request: everything it makes depends on the tables' contents and the options."""
-    names = (*TABLE_OPTIONS, "method", "seed")
+    names, counts = (*TABLE_OPTIONS, "method", "seed"), arguments.counts
     options = {name: getattr(arguments, name, None) for name in names}
+    options["counts"] = counts and str(counts.resolve())
     contents: dict[str, str] = {}
-    for given in arguments.files:
+    for given in (*arguments.files, *filter(None, [counts])):
         name, file = split_name(given)
-        if file.is_dir():
-            raise OptionError("run-of-folder", folder=file)
+        if counts is None and (file.is_dir() or file.suffix in (".jsonl", ".json", ".eval")):
+            raise OptionError("run-of-no-table", path=file)
+        if arguments.out.resolve().is_relative_to(file.resolve()):
+            raise OptionError("output-is-input", path=arguments.out)
+        place = f"{name}={file.resolve()}" if name else str(file.resolve())
         try:
-            contents[f"{name}={file.resolve()}" if name else str(file.resolve())] = digest_file(
-                file
-            )
+            inside = seal_files(file, "") if file.is_dir() else {"": digest_file(file)}
         except OSError as error:
             raise OptionError("input-file-unreadable", file=file, reason=reason(error)) from error
+        contents |= {str(Path(place, path)): digest for path, digest in inside.items()}
     return {"contents": contents, "options": options, "version": bayesrep.__version__}
 
 
@@ -140,70 +137,37 @@ def _begin_record(arguments: Namespace, settings: Mapping[str, Any]) -> dict[str
             raise OptionError("out-not-earlier-run", out=out)
     # A record of the same request is resumed; any difference has to be confirmed by --force.
     elif out.exists():
-        from bayesrep.files import strict_json
-
-        old: Any = None
-        try:
-            old = strict_json.read(out / RUN_RECORD)
-            strange = _find_strange_entry(old)
-            differs = [strange] if strange else _differences(old["asked"], settings)
-            if not strange and not old["seconds"]:  # killed in the first stage
-                differs = []
+        old = _read_record(out)
+        differs = [f"{RUN_RECORD} is not as run left it"]
+        if old is not None:
+            if not old["seconds"]:  # killed in the first stage
                 old["asked"] = settings
-        except BayesrepError:
-            differs = [f"{RUN_RECORD} cannot be read"]
-        if not differs and not arguments.force:
-            return old
+            differs = _differences(old["asked"], settings)
+            if not differs and not arguments.force:
+                return old
         if not arguments.force:
             raise OptionError("run-of-other-inputs", out=out, differences="; ".join(differs))
         say("; ".join([*differs, f"everything in {out} is made anew"]))
         _remove(out)
     out.mkdir(parents=True, exist_ok=True)
-    write_json(out / RUN_RECORD, new)
+    _write_record(out, new)
     return new
 
 
-def _find_strange_entry(record: Any) -> str | None:
-    """Find an entry of a record that this command would not have written; return it as a clause."""
-    if not isinstance(record, dict):
-        return f"{RUN_RECORD} is not a record of run"
-    settings, seconds, seals, answer = (
-        record.get(name) for name in ("asked", "seconds", "seals", "found")
-    )
-    # The record is read back as input: each entry is checked, so that a damaged file is named.
-    sound = {
-        "asked": isinstance(settings, dict)
-        and isinstance(settings.get("options"), dict)
-        and isinstance(settings.get("version"), str)
-        and _are_texts(settings.get("contents")),
-        "seconds": isinstance(seconds, dict)
-        and all(name in STAGE_FILES and _is_time(each) for name, each in seconds.items()),
-        "seals": isinstance(seals, dict)
-        and isinstance(seconds, dict)
-        and seals.keys() == seconds.keys()
-        and all(
-            name in STAGE_FILES and are_seals(s, STAGE_FILES[name]) and (s or name in MAYBE_EMPTY)
-            for name, s in seals.items()
-        ),
-        "found": answer is None
-        and not (isinstance(seconds, dict) and "tables" in seconds)
-        or isinstance(answer, dict)
-        and answer.keys() == RECORD_TYPES.keys()
-        and all(isinstance(answer[name], kind) for name, kind in RECORD_TYPES.items())
-        and all(isinstance(line, str) for line in [*answer["sentences"], *answer["matching"]])
-        and answer["trust"] in TRUST_WORDS
-        and record.get("found_seal") == digest_value(answer),
-    }
-    wrong = next((name for name, holds in sound.items() if not holds), None)
-    return None if wrong is None else f"what {RUN_RECORD} holds as {wrong!r} is not of run"
+def _read_record(out: Path) -> dict[str, Any] | None:
+    """The record of an earlier run; None unless it is as `_write_record` left it."""
+    from bayesrep.files import strict_json
+
+    with suppress(BayesrepError):
+        record: Any = strict_json.read(out / RUN_RECORD)
+        if isinstance(record, dict) and record.pop("seal", None) == digest_value(record):
+            return record
+    return None
 
 
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
-
-
-def _is_time(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value < math.inf
+def _write_record(out: Path, record: Mapping[str, Any]) -> None:
+    """Write what was asked, done and found, with a digest by which a changed record is told."""
+    write_json(out / RUN_RECORD, {**record, "seal": digest_value(record)})
 
 
 def _examine(out: Path, record: dict[str, Any]) -> bool:
@@ -227,6 +191,8 @@ def _examine(out: Path, record: dict[str, Any]) -> bool:
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """List the settings that differ from an earlier request, a clause each."""
+    if old["version"] != new["version"]:
+        return [f"it is of version {old['version']}, and this is {new['version']}"]
     before, now = old["contents"], new["contents"]
     differences = [
         f"{Path(name).name} {'has changed' if name in before else 'is new'}"
@@ -237,8 +203,6 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     for name, value in new["options"].items():
         if (was := old["options"].get(name)) != value:
             differences.append(f"--{name} was {_show_option(was)} and is {_show_option(value)}")
-    if old["version"] != new["version"]:
-        differences.append(f"it is of version {old['version']}, and this is {new['version']}")
     return differences
 
 
@@ -283,7 +247,7 @@ class _Work:
         make()
         seconds[name] = round(time.monotonic() - begin, 1)
         self.record["seals"][name] = seal_files(self.out, STAGE_FILES[name])
-        write_json(self.out / RUN_RECORD, self.record)
+        _write_record(self.out, self.record)
         self.say(f"[{number}/{len(STAGE_FILES)}] {text}: {seconds[name]:.1f} s")
 
     def say(self, text: str) -> None:
@@ -291,18 +255,25 @@ class _Work:
             progress_line(text)
 
     def read(self) -> None:
+        from bayesrep.commands.import_ import reader_options
         from bayesrep.sources.importing import import_files
 
+        given = self.arguments
+        source = "tables" if given.counts is None else "evals"
         # Slow imports of later stages overlap with reading the files.
         with import_in_thread(*LATER_MODULES):
             imported = import_files(
-                "tables",
-                self.arguments.files,
+                source,
+                given.files,
                 self.out / "study",
                 force=True,
                 name=self.out.resolve().name,
-                **table_options(self.arguments),
+                people=given.people,
+                progress=self.watch,
+                **reader_options(source, given),
             )
+        for note in imported.notes:
+            self.say(f"Note: {note}")
         if imported.lacks("predictions"):
             raise OptionError("tables-without-predictions")
         self.study = imported.study()
@@ -391,7 +362,7 @@ class _Work:
         with replaced_folder(self.out.resolve() / "tables") as folder:
             for name, table in tables.items():
                 table.write_csv(folder / f"{name}.csv")
-        self.record |= {"found": answer, "found_seal": digest_value(answer)}
+        self.record["found"] = answer
 
     def draw(self) -> None:
         from bayesrep.atomic import replaced_folder

@@ -62,15 +62,12 @@ def _make_runs(arguments: Namespace) -> int:
         raise OptionError("jobs-below-one", jobs=arguments.jobs)
     from concurrent.futures.process import BrokenProcessPool
 
-    from bayesrep.sweeps import scheduler, store, studies
+    from bayesrep.sweeps import scheduler, store
     from bayesrep.sweeps.grid import read_grid
 
-    grid = read_grid(arguments.grid)
-    runs = grid.runs(studies.add_contents(grid.studies))
     out = arguments.out
-    store.begin(out, arguments.grid, runs)
     # A stopped sweep goes on: only runs without a result are made.
-    done = store.read_results(out, (each.key for each in runs))
+    runs, done = scheduler.begin_grid(read_grid(arguments.grid), out)
     missing = [each for each in runs if each.key not in done]
 
     def watch(jobs: int) -> scheduler.OnResult:
@@ -80,11 +77,8 @@ def _make_runs(arguments: Namespace) -> int:
     if missing and arguments.ray is not None:
         n_made = scheduler.make_on_cluster(missing, out, cluster=arguments.ray, on_result=watch)
     elif missing:
-        # By default one process for each GPU: fits on one device would share its memory.
-        gpus = scheduler.count_gpus()
-        jobs = min(arguments.jobs or max(gpus, 1), len(missing))
         try:
-            n_made = scheduler.make(missing, out, jobs=jobs, gpus=gpus, on_result=watch(jobs))
+            n_made = scheduler.make_here(missing, out, arguments.jobs, watch)
         except BrokenProcessPool:
             return finding(f"a process was ended from outside; {describe_kept(arguments)}")
     else:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 
@@ -58,12 +58,3 @@ def find_broken(folder: Path, sealed: Mapping[str, str]) -> Broken:
         except FileNotFoundError:  # since it was looked for
             broken.lost.append(name)
     return broken
-
-
-def are_seals(value: Any, name: str) -> bool:
-    """Test whether a value may be `seal_files`' result for a name: no path outside it."""
-    if not isinstance(value, dict) or not all(isinstance(v, str) for x in value.items() for v in x):
-        return False
-    places = [PurePosixPath(path).parts for path in value if path.isprintable()]
-    below = all(parts and parts[0] == name and ".." not in parts for parts in places)
-    return below and len(places) == len(value)

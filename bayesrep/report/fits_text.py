@@ -24,9 +24,7 @@ def diagnosis_text(
     """Print the result of `bayesrep.diagnose`: verdict, sentences, commands and table of checks."""
     sentences = [f"- {plain_text(sentence)}" for sentence in diagnosis.sentences]
     sentences += remedies(diagnosis.sentences, study, posterior)
-    checks = [
-        (words.restate(check, CHECKS), *others) for check, *others in diagnosis.checks.iter_rows()
-    ]
+    checks = [(words.restate(check, CHECKS), *others) for check, *others in diagnosis.rows()]
     table = align_columns([("check", "found", "wanted", "trust"), *checks])
     blank = [""] if sentences else []
     return "\n".join([diagnosis.verdict, "", *sentences, *blank, table, LEGEND])

@@ -9,10 +9,13 @@ from bayesrep.report.table_format import MISSING_TEXT, Cell, list_rows
 
 NOT_AXES = ("run", "seed", "study_seed")
 SCORE_COLUMNS = (
-    *("runs", "failed", "converged", "mean_gap", "gap_error", "gap_rms", "single_rms"),
-    *("gap_held", "single_held", "gap_width", "single_width", "seconds", "ess_per_second"),
+    *("runs", "failed", "converged", "max_rhat", "divergences", "mean_gap", "gap_change"),
+    *("gap_spread", "gap_error", "gap_rms", "single_rms", "gap_held", "single_held", "gap_width"),
+    *("single_width", "seconds", "ess_per_second"),
 )
 """Columns of `scores` after the axes."""
+UNCHOSEN = ("default", "all", MISSING_TEXT)
+"""What a run leaves to the library: a setting, which answers, and what it has no use for."""
 
 
 def varying_axes(runs: pl.DataFrame) -> list[str]:
@@ -38,9 +41,9 @@ def _words(runs: pl.DataFrame, axis: str) -> list[str]:
     """The values of an axis as a table shows them."""
     values, owners = runs[axis].to_list(), _owners(runs, axis)
     having = {owner for owner, value in zip(owners, values, strict=True) if value is not None}
-    default = "all" if axis == "annotators" else "default"
+    default, absent = UNCHOSEN[axis == "annotators"], UNCHOSEN[-1]
     return [
-        _word(value) if value is not None else default if owner in having else MISSING_TEXT
+        _word(value) if value is not None else default if owner in having else absent
         for owner, value in zip(owners, values, strict=True)
     ]
 
@@ -77,10 +80,20 @@ def scores(runs: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
     )
     # Methods without convergence have none; failed runs have no times.
     is_fit, succeeded = pl.col("converged").count() > 0, pl.col("error").is_null()
-    means = ("mean_gap", "gap_error", "gap_held", "gap_width", "single_held", "single_width")
+    has_chains, gap = pl.col("divergences").count() > 0, pl.col("mean_gap")
+    # The row of a method where every axis is left to the library, from which the others differ.
+    is_default = pl.all_horizontal(
+        pl.lit(value=True), *(pl.col(each).is_in(UNCHOSEN) for each in axes[1:])
+    )
+    default_gap = gap.filter(is_default).first().over("method")
+    means = (
+        *("mean_gap", "gap_spread", "gap_error", "gap_held", "gap_width"),
+        *("single_held", "single_width"),
+    )
     return (
         table.join(gaps, on="run", how="left", maintain_order="left")
         .join(of_singles, on="run", how="left", maintain_order="left")
+        .with_columns(gap_spread=gap.std().over(*axes, "fingerprint"))  # over seeds of a fit
         .group_by(axes, maintain_order=True)
         .agg(
             *(pl.col(name).mean() for name in means),
@@ -88,9 +101,12 @@ def scores(runs: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
             runs=pl.len().cast(pl.Int64),
             failed=pl.col("error").count().cast(pl.Int64),
             converged=pl.when(is_fit).then(pl.col("converged").cast(pl.Int64).sum()),
+            max_rhat=pl.col("rhat_max").max(),
+            divergences=pl.when(has_chains).then(pl.col("divergences").sum()),
             gap_rms=pl.col("gap_error").pow(2).mean().sqrt(),
             single_rms=pl.col("square").mean().sqrt(),
         )
+        .with_columns(gap_change=pl.when(~is_default).then(gap - default_gap))
         .select(*axes, *SCORE_COLUMNS)
     )
 
@@ -99,7 +115,11 @@ SHOWN_COLUMNS: dict[str, tuple[str, Cell]] = {
     "runs": ("runs", "{runs}"),
     "failed": ("failed", "{failed}"),
     "converged": ("converged", "{converged}"),
+    "max_rhat": ("R-hat", "{max_rhat:.3f}"),
+    "divergences": ("divergent", "{divergences}"),
     "mean_gap": ("mean gap", "{mean_gap:2p}"),
+    "gap_change": ("from default", "{gap_change:2p}"),
+    "gap_spread": ("sd of seeds", "{gap_spread:2p}"),
     "gap_error": ("error", "{gap_error:2p}"),
     "gap_rms": ("rms", "{gap_rms:2p}"),
     "gap_held": ("inside %", "{gap_held:0p}"),

@@ -1,103 +1,93 @@
 """A sweep as a figure: methods side by side over the grid, coverage, and what they cost."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from bayesrep.report.methods import OTHER_LOOK, POSTERIOR_LOOK, color_of, label_of
-from bayesrep.report.style import default_style, interval_points, legend_below, panels
+from bayesrep.report import vega
+from bayesrep.report.figure import Figure, beside
+from bayesrep.report.methods import look_of
+from bayesrep.report.vega import Css, Spec
 from bayesrep.sweeps.coverage import scores, varying_axes
 from bayesrep.sweeps.run_spec import FIT_METHODS
 
-METHOD_MARKERS = "osD^vP"
+SHAPES = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
 """They tell methods of one colour apart, such as those of the posterior."""
+LEAST_SECONDS = 1e-3  # no time at all has no place on an axis of logarithms
 
 
-@default_style()
-def sweep_figure(runs: pl.DataFrame, estimates: pl.DataFrame) -> Any:
+def sweep_figure(runs: pl.DataFrame, estimates: pl.DataFrame) -> Spec:
     """The mean gap by method over the first axis that varies, coverage, and time."""
-    axes = varying_axes(runs)
-    axis = axes[1] if len(axes) > 1 else "method"
-    # Over all other axes it is averaged.
-    means = pl.col("mean_gap", "gap_width", "single_held", "seconds").mean()
+    axis = [*varying_axes(runs), "method"][1]
+    seconds = pl.col("seconds").clip(lower_bound=LEAST_SECONDS)
+    # Whatever else varies is averaged over.
     keys = list(dict.fromkeys(("method", axis)))
+    means = [pl.col(name).mean() for name in ("mean_gap", "gap_width", "single_held", "seconds")]
     table = scores(runs, estimates).group_by(keys, maintain_order=True).agg(means)
-    covered = table.filter(pl.col("single_held").is_not_null())
-    has_coverage = len(covered) > 0
-    drawing, places = panels(2 + has_coverage)
-    _each_method(places[0], table, axis, _draw_gaps)
-    truth = estimates.filter(quantity="mean_gap")["truth"].mean()
-    if truth is not None:
-        places[0].axhline(100 * float(truth), color="0.3", lw=0.9, ls="--", label="mean truth")  # type: ignore[arg-type]
-    places[0].set(ylabel="mean bias-corrected gap (points)")
-    if has_coverage:
-        every = table["method"].unique(maintain_order=True).to_list()
-        _each_method(places[1], covered, axis, partial(_draw_points, "single_held", 100), every)
-        places[1].axhline(95, color="0.4", lw=0.8, ls="--")
-        places[1].set(ylabel="classifiers whose interval holds the truth (%)", ylim=(-3, 103))
-    _times(places[-1], runs, table, axis)
-    legend_below(drawing)
-    return drawing
-
-
-def _each_method(
-    axes: Any,
-    table: pl.DataFrame,
-    axis: str,
-    draw: Callable[[Any, Any, pl.DataFrame, Any], None],
-    every: Sequence[str] = (),
-) -> None:
-    """Draw the table's methods over an axis, a little apart, in their looks among `every`."""
-    values = table[axis].unique(maintain_order=True).to_list()
+    gap, half = 100 * pl.col("mean_gap"), 50 * pl.col("gap_width")
+    table = table.with_columns(seconds, gap=gap, low=gap - half, high=gap + half)
+    rows = table.with_columns(held=100 * pl.col("single_held")).to_dicts()
     methods = table["method"].unique(maintain_order=True).to_list()
-    for number, method in enumerate(methods):
-        rows = table.filter(method=method)
-        offset = 0.0 if axis == "method" else 0.5 * (number - (len(methods) - 1) / 2) / len(methods)
-        x = np.array([values.index(each) + offset for each in rows[axis]])
-        draw(axes, x, rows, _look(method, list(every) or methods))
-    axes.set_xticks(range(len(values)), values, rotation=30 * (axis == "method"))
-    axes.set_xlabel(axis.replace("_", " "))
-    axes.set_xlim(-0.6, len(values) - 0.4)
-
-
-def _look(method: str, methods: list[str]) -> dict[str, Any]:
-    """Colour, marker and name of a method: those of a posterior have one colour."""
-    fits = [each for each in methods if each in FIT_METHODS]
-    if method in FIT_METHODS:
-        return {
-            "color": POSTERIOR_LOOK.paper,
-            "marker": METHOD_MARKERS[fits.index(method) % len(METHOD_MARKERS)],
-            "label": f"posterior by {method}",
-        }
-    others = [each for each in methods if color_of(each) == OTHER_LOOK.paper]
-    place = others.index(method) if method in others else 0
-    marker = METHOD_MARKERS[place % len(METHOD_MARKERS)]
-    return {"color": color_of(method), "marker": marker, "label": label_of(method)}
-
-
-def _draw_gaps(axes: Any, x: Any, rows: pl.DataFrame, look: Any) -> None:
-    gap, width = (100 * rows[n].cast(pl.Float64).to_numpy() for n in ("mean_gap", "gap_width"))
-    half = np.nan_to_num(width) / 2
-    interval_points(axes, x, gap, gap - half, gap + half, **look)
-
-
-def _draw_points(name: str, unit: int, axes: Any, x: Any, rows: pl.DataFrame, look: Any) -> None:
-    axes.plot(x, unit * rows[name].cast(pl.Float64).to_numpy(), lw=0, **look)
-
-
-def _times(axes: Any, runs: pl.DataFrame, table: pl.DataFrame, axis: str) -> None:
-    """Seconds against the size of the studies, or over the axis where all are of one size."""
-    size = pl.col("images") * pl.col("classifiers")
-    sized = runs.filter(pl.col("error").is_null()).with_columns(size=size)
+    titled: Spec = {"title": axis.replace("_", " "), "axis": {"labelAngle": 0}}
+    x: Spec = {"x": vega.name(axis, sort=None, **titled)}
+    if axis != "method":
+        x["xOffset"] = vega.name("method", scale={"domain": methods})
+    truth = estimates.filter(quantity="mean_gap")["truth"].mean()
+    at = None if truth is None else 100 * float(truth)  # type: ignore[arg-type]
+    looks = _looks(methods)
+    bare = {channel: {**each, "legend": None} for channel, each in looks.items()}
+    points: Spec = {"title": "mean bias-corrected gap (points)"}
+    drawn = [_panel("gap", points, x, rows, looks, at=at)]
+    covered = [row for row in rows if row["held"] is not None]
+    if covered:
+        share: Spec = {"title": "intervals that hold the truth (%)", "scale": {"domain": [0, 100]}}
+        drawn.append(_panel("held", share, x, covered, bare, at=95))
+    # Time goes with the size of the studies where they are not all of one.
+    sized = runs.filter(pl.col("error").is_null()).select(
+        "method", seconds, size=pl.col("images") * pl.col("classifiers")
+    )
     if sized["size"].n_unique() > 1:
-        methods = sized["method"].unique(maintain_order=True).to_list()
-        for method in methods:
-            rows = sized.filter(method=method)
-            axes.plot(rows["size"], rows["seconds"], lw=0, **_look(method, methods))
-        axes.set(xscale="log", xlabel="images x classifiers")
-    else:
-        _each_method(axes, table, axis, partial(_draw_points, "seconds", 1))
-    axes.set(yscale="log", ylabel="seconds a run")
+        rows = sized.to_dicts()
+        x = {"x": vega.number("size", title="images x classifiers", scale={"type": "log"})}
+    spent = {"title": "seconds a run", "scale": {"type": "log"}, "axis": {"grid": False}}
+    return beside([*drawn, _panel("seconds", spent, x, rows, bare)], columns=3)
+
+
+def _looks(methods: Sequence[str]) -> Spec:
+    """Channels of colour and shape, and a key with the methods' names."""
+    looks = {each: look_of("joint" if each in FIT_METHODS else each) for each in methods}
+    same = [[other for other in methods if looks[other].css == looks[each].css] for each in methods]
+    shapes = [SHAPES[a.index(each) % len(SHAPES)] for a, each in zip(same, methods, strict=True)]
+    shades = [f"var({look.css})" for look in looks.values()]
+    names = {n: f"posterior by {n}" if n in FIT_METHODS else k.label for n, k in looks.items()}
+    key = {"labelExpr": f"{json.dumps(names)}[datum.value]", "columns": 3, "labelLimit": 0}
+    return {
+        "color": vega.colors("method", methods, shades, legend=key),
+        "shape": vega.colors("method", methods, shapes, legend=key),
+    }
+
+
+def _panel(
+    field: str,
+    y: Spec,
+    x: Spec,
+    rows: Sequence[Mapping[str, Any]],
+    looks: Spec,
+    *,
+    at: float | None = None,
+) -> Figure:
+    """Points of every method, their intervals if there are any, and a line across."""
+    channels = {**x, **looks}
+    layers = [vega.mark({"type": "point", "filled": True, "size": 60, "opacity": 1}, **channels)]
+    layers[0]["encoding"]["y"] = vega.number(field, **y)
+    if field == "gap":
+        stroke = {**looks["color"], "legend": None}
+        rule = vega.mark("rule", **x, stroke=stroke, y=vega.number("low"))
+        rule["encoding"]["y2"] = {"field": "high"}
+        layers.insert(0, rule)
+    if at is not None:
+        line: Spec = {"type": "rule", "color": Css.SOFT, "strokeDash": [5, 4]}
+        layers.append(vega.at_value(line, "y", at, y))
+    return Figure(field, str(y["title"]), vega.chart(field, *layers), data={field: rows})

@@ -10,7 +10,8 @@
 Every name takes a value or a list of values, and all lists make one grid. No check needs data.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import cache
 from itertools import islice
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrep import bounds
-from bayesrep.errors import OptionError, reason
+from bayesrep.errors import BayesrepError, OptionError, reason
 from bayesrep.estimators import METHODS
 from bayesrep.estimators.methods import label, parse
 from bayesrep.files import strict_json
@@ -62,22 +63,42 @@ def read_grid(file: Path) -> Grid:
         raise OptionError("input-file-unreadable", file=file, reason=reason(error)) from error
     except ValueError as error:
         raise OptionError("grid-not-toml", file=file, reason=reason(error)) from error
-    top = GridPlace(file)
-    toml.check_names(top, document, (*AXIS_CHECKS, "options", "study"))
+    top, faults = GridPlace(file), list[BayesrepError]()
+    with _note_faults(faults):
+        toml.check_names(top, document, (*AXIS_CHECKS, "options", "study"))
     for name, type_name in NEEDED_KEYS.items():
         if name not in document:
-            raise OptionError("grid-key-missing", place=top.child(name), wanted=type_name)
+            faults.append(OptionError("grid-key-missing", place=top.child(name), wanted=type_name))
     document = {"annotators": ALL_ANSWERS, "seed": 0, **document}
-    axes = {
-        name: toml.values(top.child(name), document[name], check)
-        for name, check in AXIS_CHECKS.items()
-        if name in document
-    }
-    studies = tuple(islice(studies_at(top.child("study"), document["study"]), MAX_RUNS + 1))
-    options = _read_options(top.child("options"), document.get("options", {}), _models(axes))
+    axes: dict[str, tuple[Value, ...]] = {}
+    for name, check in AXIS_CHECKS.items():
+        with _note_faults(faults):
+            if name in document:
+                axes[name] = toml.values(top.child(name), document[name], check)
+    studies, options = tuple[StudySpec, ...](), {}
+    with _note_faults(faults):
+        if "study" in document:
+            given = studies_at(top.child("study"), document["study"])
+            studies = tuple(islice(given, MAX_RUNS + 1))
+    with _note_faults(faults):
+        if ("model" in document) == ("model" in axes):  # whose options they are
+            given_options = document.get("options", {})
+            options = _read_options(top.child("options"), given_options, _models(axes), faults)
+    if faults:
+        several = {"count": len(faults), "faults": "; ".join(map(str, faults))}
+        raise faults[0] if len(faults) == 1 else OptionError("grid-of-several-faults", **several)
     grid = Grid(file, studies, axes, options)
     grid.runs(studies)  # refused before a study is read
     return grid
+
+
+@contextmanager
+def _note_faults(faults: list[BayesrepError]) -> Generator[None]:
+    """Go on after a fault, which is noted."""
+    try:
+        yield
+    except BayesrepError as error:
+        faults.append(error)
 
 
 def _models(axes: Mapping[str, tuple[Value, ...]]) -> list[str]:
@@ -126,7 +147,7 @@ def _options(model: str) -> Mapping[str, Field[Any]]:
 
 
 def _read_options(
-    place: GridPlace, table: Any, models: Sequence[str]
+    place: GridPlace, table: Any, models: Sequence[str], faults: list[BayesrepError]
 ) -> Mapping[str, tuple[Value, ...]]:
     """Values of the options, each such as every model takes that has the option."""
     takers: dict[str, list[str]] = {}
@@ -134,10 +155,11 @@ def _read_options(
         for name in _options(model):
             takers.setdefault(name, []).append(model)
     toml.check_names(place, table, tuple(takers))
-    return {
-        name: _values_of(place.child(name), name, table[name], takers[name])
-        for name in sorted(table)
-    }
+    values: dict[str, tuple[Value, ...]] = {}
+    for name in sorted(table):
+        with _note_faults(faults):
+            values[name] = _values_of(place.child(name), name, table[name], takers[name])
+    return values
 
 
 def _values_of(place: GridPlace, name: str, entry: Any, models: Sequence[str]) -> tuple[Value, ...]:

@@ -13,13 +13,18 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+import polars as pl
+
 from bayesrep.inference.program import kept_programs
 from bayesrep.parallel import call_apart, joined_cluster, map_on_cluster, open_pool
 from bayesrep.store import keep
 from bayesrep.sweeps.claims import claim, open_claims
+from bayesrep.sweeps.coverage import scores
 from bayesrep.sweeps.execute import Result, result_of
+from bayesrep.sweeps.grid import Grid, read_grid
 from bayesrep.sweeps.run_spec import SweepRun
-from bayesrep.sweeps.store import RUNS_FOLDER, read_results, working_seconds
+from bayesrep.sweeps.store import RUNS_FOLDER, begin, read_results, working_seconds, write_tables
+from bayesrep.sweeps.studies import add_contents
 
 SIZE_AXES = ("study_images", "study_classifiers", "model", "chains", "warmup", "draws", "bootstrap")
 """Axes that decide how long a method takes, beside which study it is."""
@@ -76,6 +81,54 @@ def forecast(done: Sequence[FinishedRun], remaining: Sequence[SweepRun], jobs: i
     return Forecast(seconds / jobs, untimed)
 
 
+def sweep(grid: str | Path, out: str | Path, *, jobs: int | None = None) -> pl.DataFrame:
+    """Make the missing runs of a grid, and summarize all of them.
+
+    Parameters
+    ----------
+    grid
+        A file as of `bayesrep sweep`.
+    out
+        The folder of the runs; those that it holds are not made again, and processes on one folder
+        share the others.
+    jobs
+        Number of processes; as many as there are GPUs, else 1, where it is not given.
+
+    Returns
+    -------
+    polars.DataFrame
+        A row a method and combination of the axes that vary, as the command prints them; `out` has
+        a row a run (`runs.parquet`, `estimates.parquet`).
+
+    Raises
+    ------
+    OptionError
+        With all faults of the grid, or where the folder is of another one.
+    """
+    runs, done = begin_grid(read_grid(Path(grid)), Path(out))
+    missing = [each for each in runs if each.key not in done]
+    make_here(missing, Path(out), jobs, lambda _: lambda *_: None)
+    return scores(*write_tables(Path(out)))
+
+
+def begin_grid(grid: Grid, out: Path) -> tuple[tuple[SweepRun, ...], dict[str, Result]]:
+    """Begin or go on in a folder; return the runs of the grid and the results that are there."""
+    runs = grid.runs(add_contents(grid.studies))
+    begin(out, grid.file, runs)
+    return runs, read_results(out, (each.key for each in runs))
+
+
+def make_here(
+    missing: Sequence[SweepRun], out: Path, jobs: int | None, watch: Callable[[int], OnResult]
+) -> int:
+    """Make runs on this machine, by default one process for each GPU, whose memory a fit takes."""
+    if not missing:
+        return 0
+    gpus = count_gpus()
+    jobs = min(jobs or max(gpus, 1), len(missing))
+    return make(missing, out, jobs=jobs, gpus=gpus, on_result=watch(jobs))
+
+
 def make(
     missing: Sequence[SweepRun], out: Path, *, jobs: int, gpus: int, on_result: OnResult
 ) -> int:
@@ -87,8 +140,8 @@ def make(
     with ExitStack() as stack:
         if jobs == 1:
             stack.enter_context(kept_programs())
-        begin = partial(_take_share, jobs=jobs, gpus=gpus)
-        map_tasks = stack.enter_context(open_pool(jobs, begin=begin))
+        take_share = partial(_take_share, jobs=jobs, gpus=gpus)
+        map_tasks = stack.enter_context(open_pool(jobs, begin=take_share))
         for wait in (False, True):
             others: list[SweepRun] = []
             for place, made in map_tasks(_make_run, [(run, out, wait) for run in missing]):

@@ -179,8 +179,14 @@ def tables(
     rows |= {name: [results[key].get(name) for key in keys] for name in RESULT_TYPES}
     rows["versions"] = [None if each is None else json.dumps(each) for each in rows["versions"]]
     seconds = [results[key]["seconds"] for key in keys]
-    rows["seconds"] = [working_seconds(each) for each in seconds]
-    rows["ess_per_second"] = [ess_per_second(results[key]) for key in keys]
+    # Compilation, most of it in the first run of a size, is a column of its own.
+    spent = [max(working_seconds(each) - each.get("compiling", 0.0), 0.0) for each in seconds]
+    sizes = [results[key].get("ess_min") for key in keys]
+    rows["seconds"] = spent
+    rows["ess_per_second"] = [
+        size / time if size is not None and time else None
+        for size, time in zip(sizes, spent, strict=True)
+    ]
     rows |= {f"seconds_{n.replace(' ', '_')}": [s.get(n) for s in seconds] for n in stages}
     of_runs = pl.DataFrame(rows, strict=False, infer_schema_length=None)
     numbers = [
@@ -209,13 +215,6 @@ def _unify_column(values: list[Any]) -> list[Any]:
 def working_seconds(stages: Mapping[str, float]) -> float:
     """Seconds of a run, but for making its study."""
     return round(sum(stages.get(name, 0.0) for name in RUN_STAGES), 3)
-
-
-def ess_per_second(result: Result) -> float | None:
-    """The least effective size by second of the run, but for compiling."""
-    size, stages = result.get("ess_min"), result["seconds"]
-    seconds = working_seconds(stages) - stages.get("compiling", 0.0)
-    return None if size is None or seconds <= 0 else size / seconds
 
 
 def write_tables(out: Path) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -404,11 +404,11 @@ def prior_files() -> Files:
 
 def run_files() -> Files:
     """The folder of a finished `bayesrep run`, of fewer words than a real one."""
-    from bayesrep.commands.run import RECORD_TYPES, STAGE_FILES
-    from bayesrep.files.digests import digest_value, seal_files
+    from bayesrep.commands import run
+    from bayesrep.files.digests import seal_files
 
     parts = {
-        name: place if "." in place else f"{place}/part" for name, place in STAGE_FILES.items()
+        name: place if "." in place else f"{place}/part" for name, place in run.STAGE_FILES.items()
     }
     files = {f"out/{part}": name.encode() for name, part in parts.items()}
 
@@ -416,16 +416,15 @@ def run_files() -> Files:
         for name, data in files.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_bytes(data)
-        found = {name: kind() for name, kind in RECORD_TYPES.items()}
-        found |= {"sentences": ["Read on."], "trust": "yes"}
+        found = {**dict.fromkeys(("answer", "verdict", "assumption", "components_choice", "tried"))}
+        found |= {"sentences": ["Read on."], "matching": [], "trust": "yes", "converged": True}
         record = {
             "asked": {"contents": {"counts.csv": "0" * 64}, "options": {"seed": 1}, "version": "0"},
-            "seconds": dict.fromkeys(STAGE_FILES, 1.5),
-            "seals": {name: seal_files(root / "out", place) for name, place in STAGE_FILES.items()},
+            "seconds": dict.fromkeys(run.STAGE_FILES, 1.5),
+            "seals": {n: seal_files(root / "out", place) for n, place in run.STAGE_FILES.items()},
             "found": found,
-            "found_seal": digest_value(found),
         }
-        (root / "out" / "run.json").write_text(json.dumps(record))
+        run._write_record(root / "out", record)
 
     return folder_of(sealed)
 

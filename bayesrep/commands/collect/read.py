@@ -3,17 +3,18 @@
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from bayesrep.commands.options import names, refuse_foreign
-from bayesrep.commands.output import emit, new_table_file, write_batches, write_table
+from bayesrep.commands.options import ROLE_NAMES, names, refuse_foreign
+from bayesrep.commands.output import emit, new_folder, new_table_file, write_batches, write_table
 from bayesrep.errors import OptionError
 
 EXAMPLE = "tasks batch.csv --own --out answers.csv --counts counts.csv"
 
-_ANSWERS = ("answers",)
+_OF_STUDY = ("predictions", "reference", "replication")
 _ONLY_FOR = {
-    **dict.fromkeys(("own", "rules", "counts"), _ANSWERS),
+    **dict.fromkeys(("own", "rules", "counts", *_OF_STUDY), ("answers",)),
     "fates": ("labels", "objects"),
     "study": ("objects",),
 }
@@ -53,6 +54,11 @@ def add(parser: ArgumentParser) -> None:
         "equal=N",
     )
     option("--counts", type=Path, metavar="TABLE", help="how often each label was selected, too")
+    # The study of what people say of images' own labels.
+    option("--predictions", type=Path, metavar="TABLE", help="of classifiers, on these images")
+    for role in ROLE_NAMES:
+        text = f"the {role} of the study that --out is to be, in place of a table of answers"
+        option(f"--{role}", metavar="NAME", help=text)
     option(
         "--fates",
         type=Path,
@@ -61,7 +67,8 @@ def add(parser: ArgumentParser) -> None:
         "image_info.pkl, by which clear images count",
     )
     option("--study", type=Path, help="objects: whose reference the published .pkl are about")
-    option("--out", type=Path, required=True, metavar="TABLE", help="CSV or Parquet")
+    out = "a table, CSV or Parquet; with --reference the folder of a study"
+    option("--out", type=Path, required=True, metavar="PATH", help=out)
 
 
 def run(arguments: Namespace) -> int:
@@ -69,10 +76,14 @@ def run(arguments: Namespace) -> int:
     table, fates = arguments.table, arguments.fates
     if (table == "answers") != bool(arguments.files):
         raise OptionError("answer-files-with-answers-alone")
-    for path in (arguments.out, arguments.counts, fates if table == "labels" else None):
-        if path is not None:
-            new_table_file(path, arguments)
+    (new_folder if _makes_study(arguments) else new_table_file)(arguments.out, arguments)
+    for path in filter(None, (arguments.counts, fates if table == "labels" else None)):
+        new_table_file(path, arguments)
     return {"answers": _read_answers, "labels": _shortlist, "objects": _objects}[table](arguments)
+
+
+def _makes_study(arguments: Namespace) -> bool:
+    return any(getattr(arguments, name) for name in _OF_STUDY)
 
 
 def _read_answers(arguments: Namespace) -> int:
@@ -81,12 +92,14 @@ def _read_answers(arguments: Namespace) -> int:
     from bayesrep import collect
     from bayesrep.answers.quality import clean_answers
     from bayesrep.collect.responses import count_selections
+    from bayesrep.commands.import_ import describe_imported
     from bayesrep.report.answers_text import cleaned_text
     from bayesrep.report.collect_text import read_text
     from bayesrep.sources.assignments import read_assignments
+    from bayesrep.sources.importing import import_files
     from bayesrep.studies.worker_answers import code_workers
 
-    out, counts = arguments.out, arguments.counts
+    out, counts, makes_study = arguments.out, arguments.counts, _makes_study(arguments)
     collection = collect.read_collection(arguments.source)
     done = code_workers(read_assignments(_files(arguments.files)))
     answers = collect.match_assignments(collection, done)
@@ -97,22 +110,30 @@ def _read_answers(arguments: Namespace) -> int:
         "not_counted": dict(answers.left_out),
         "out": str(out),
     }
-    # With --own only questions about images' own labels are written.
-    own_rows = pl.col("own") if arguments.own else pl.lit(value=True)
+    # With --own only questions about images' own labels are written, of which a study is, too.
+    own_rows = pl.col("own") if arguments.own or makes_study else pl.lit(value=True)
+    parts = (part.filter(own_rows) for part in answers.batches())
     # Quality rules look at all answers at once; without them answers are streamed.
     if arguments.rules:
         table, seed = answers.table().filter(own_rows), arguments.seed or 0
         cleaned = clean_answers(table, arguments.rules, seed=seed)
         text = f"{text}\n\n{cleaned_text(cleaned)}"
         facts |= {"dropped": cleaned.dropped.to_dicts(), "effect": cleaned.effect.to_dicts()}
-        write_table(cleaned.kept, out)
-        of_labels = count_selections(cleaned.kept)
+        parts, of_labels = iter([cleaned.kept]), count_selections(cleaned.kept)
     else:
-        write_batches((part.filter(own_rows) for part in answers.batches()), out)
         of_labels = answers.counts().filter(own_rows)
+    lines = [f"Written to {out}"]
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "answers.parquet") if makes_study else out
+        write_batches(parts, file)
+        if makes_study:
+            tables = [file, *filter(None, [arguments.predictions])]
+            roles = {role: getattr(arguments, role) for role in ROLE_NAMES}
+            imported = import_files("tables", tables, out, force=True, keep_workers=True, **roles)
+            lines, facts["fingerprint"] = describe_imported(imported, out)
     if counts is not None:
         write_table(of_labels, counts)
-    return emit(arguments, f"{text}\nWritten to {out}", facts)
+    return emit(arguments, "\n".join([text, *lines]), facts)
 
 
 def _files(paths: Sequence[Path]) -> list[Path]:

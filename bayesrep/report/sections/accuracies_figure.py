@@ -178,18 +178,21 @@ def _bracket(x: vega.Spec, y: vega.Spec, height: float) -> list[vega.Spec]:
     color = {"field": "color", "type": "nominal", "scale": None}
     bracket = vega.mark(line, data="bracket", **places, color=color)
     guides["transform"] = bracket["transform"] = [moving]
-    # Two lines of text need so much room between them, in percent.
-    room = f"(19 * {height} / height - datum.apart) / 2"
+    # On a phone a text has two lines, and does not reach the points. Two texts need so much room
+    # between them, in percent.
+    room = f"((height < 300 ? 38 : 19) * {height} / height - datum.apart) / 2"
+    broken = "replace(datum.text, regexp('([),]) '), '$1\\n')"
     shifted = [
         {"filter": "datum.adjusted === (stage === 1)"},
+        vega.calculate("said", f"height < 300 ? {broken} : datum.text"),
         vega.calculate("shifted", f"datum.y + datum.up * max(0, {room})"),
     ]
     label = vega.text_with_halo(
-        {"align": "left", "dx": 19, "fontSize": 13, "fontWeight": 600},
+        {"align": "left", "dx": 19, "fontSize": 13, "fontWeight": 600, "lineBreak": "\n"},
         data="told",
         x={"value": 0},
         y=vega.number("shifted", **y),
-        text=vega.name("text"),
+        text=vega.name("said"),
     )
     return [guides, bracket, *({**each, "transform": shifted} for each in label)]
 

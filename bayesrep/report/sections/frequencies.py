@@ -181,9 +181,11 @@ def beta_density(s: Floats, a: Floats, b: Floats) -> Floats:
 
 
 def replace_infinite_ends(values: Floats) -> Floats:
-    """A density at 0 and 1 may be infinite; the value beside it is shown there."""
+    """A density at 0 and 1 may be infinite; the line through the two beside goes on."""
+    ends = values[..., [0, -1]]
+    line = np.maximum(2 * values[..., [1, -2]] - values[..., [2, -3]], 0.0)
     values = values.copy()
-    values[..., 0], values[..., -1] = values[..., 1], values[..., -2]
+    values[..., [0, -1]] = np.where(np.isfinite(ends), ends, line)
     return values
 
 

@@ -49,6 +49,7 @@ class Trust(Section):
     sentences: tuple[str, ...]  # what is not as it should be, or cannot be seen
     unchecked: str  # which check the page leaves out, and the command that makes it
     checks: pl.DataFrame  # check, value, wanted, trust
+    rows: Sequence[tuple[str, str, str, str]]  # the same as they are shown
     # Figures of p-values, ranks and energies, as far as the posterior has them
     figures: Sequence[Figure]
     settings: Mapping[str, str]  # name and value of everything that is needed to do it again
@@ -81,6 +82,7 @@ class Trust(Section):
             sentences=diagnosis.sentences,
             unchecked=words.fill(AGREEMENT_CHECKS) if len(source.study.classifiers) > 1 else "",
             checks=diagnosis.checks,
+            rows=diagnosis.rows(),
             figures=figures,
             settings=_settings(fitted.group.attrs),
             commands=_commands(fitted),
@@ -90,10 +92,7 @@ class Trust(Section):
     def blocks(self) -> Iterator[Block]:
         """The verdict in words; at the end of the page what it rests on, and how to repeat it."""
         style, lead = BADGE_TEXT.get(self.verdict, BADGE_TEXT["with care"])
-        checks = [
-            [self.words.restate(check, CHECKS), *map(_cell, others)]
-            for check, *others in self.checks.select(CHECK_COLUMNS).rows()
-        ]
+        checks = [(self.words.restate(check, CHECKS), *others) for check, *others in self.rows]
         yield self.block(
             lead=lead.format(assumption=self.assumption),
             lead_class=f"answer {style}",
@@ -171,9 +170,3 @@ def _commands(fitted: Fitted) -> str:
     allowing = "" if attributes.get("converged") else " --allow-unconverged"
     fit = " ".join(["bayesrep fit STUDY --out posterior.nc", *words])
     return f"{fit}\nbayesrep report STUDY posterior.nc --out report.html{allowing}"
-
-
-def _cell(value: str | float | None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -35,11 +35,12 @@ def checks_figure(predictions: pl.DataFrame, words: Words) -> Figure:
     mixtures = [{"p": p, "name": n, "told": p_text(p)} for n, p in of_counts if p is not None]
     titled = vega.number("classifiers", title=words.classifiers)
     whole = {"tickCount": int(min(counts.max(), 5)), "format": "d"}
+    scale = {"domain": [0, 1.06 * max(int(counts.max()), 1)], "nice": False}
     bars = vega.mark(
         {"type": "bar", "color": Css.POSTERIOR, "opacity": 0.6},
         x=vega.number("low", title=f"p-value of a {words.classifier}'s answers", scale=P_SCALE),
         x2={"field": "high"},
-        y=vega.number("classifiers", title=words.classifiers, axis=whole),
+        y=vega.number("classifiers", title=words.classifiers, axis=whole, scale=scale),
         y2={"datum": 0},
         tooltip=[vega.number("low"), vega.number("high"), titled],
     )
