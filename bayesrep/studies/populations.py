@@ -209,8 +209,7 @@ def _calibrate_curves(
 ) -> tuple[Floats, Floats]:
     """Solve for curve parameters [C, 2] of both data sets with the target population accuracies.
 
-    The replication's curve satisfies ∫ g p_rep = replication and ∫ g p_ref = adjusted; the
-    reference's has the same steepness and the intercept that gives ∫ g p_ref = reference.
+    ∫ g p_rep = replication, ∫ g p_ref = adjusted; as steep a curve has ∫ g p_ref = reference.
     """
     s1, w1 = process.nodes(mixtures["reference"])
     s2, w2 = process.nodes(mixtures["replication"])
@@ -240,11 +239,7 @@ def _calibrate_curves(
 
 @dataclass(frozen=True)
 class SimulatedWorld:
-    """The populations of a scenario, and their true values.
-
-    `curves` are those of the reference and of the replication; `frequencies` holds nodes and
-    weights of both densities of s.
-    """
+    """The populations of a scenario, and their true values."""
 
     process: _Process
     scenario: Scenario
@@ -341,10 +336,7 @@ def _shift_curve(world: SimulatedWorld, curve: Floats, accuracy: float) -> Float
 def draw_correct(
     seed: np.random.SeedSequence, world: SimulatedWorld, role: Role, s: Floats, ease: float | Floats
 ) -> Bools:
-    """Correctness [N, C] with marginal probability g_c(s_x) and a difficulty shared per image.
-
-    `ease`, or ease [N], is what an image's class adds to a curve's first parameter.
-    """
+    """Correctness [N, C] of probability g_c(s_x), with `ease` [N] added to g's first parameter."""
     curves = world.curves[role]
     difficulty, noise = (np.random.default_rng(child) for child in seed.spawn(2))
     shared = SHARED_DIFFICULTY * difficulty.standard_normal(len(s))

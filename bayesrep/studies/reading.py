@@ -1,8 +1,6 @@
 """Read a study from its folder (see `layout`), and list every broken rule on the way.
 
-`inspect` adds what it finds to a list of problems and returns the study: the list is a check, the
-study a read. So is every step of it; a step that found a problem returns None. The rules of the
-values themselves live in `rules`; here are those of files, columns and how the tables join.
+A step adds what it finds to the list of problems, and returns None where it cannot go on.
 """
 
 import os
