@@ -135,10 +135,7 @@ def gaps_by_annotators(study: Study, *, bootstrap: int, seed: int) -> pl.DataFra
 def extrapolate(
     study: Study | SufficientStatistics, numbers: Sequence[int] | None = None, *, seed: int = 0
 ) -> pl.DataFrame:
-    """Predict the naive gap with other numbers of annotators, by EM + spline.
-
-    `left` is by how much it is larger than without noise.
-    """
+    """Predict the naive gap of other n by EM + spline, and by how much it is too large, `left`."""
     from bayesrep.numerics.beta_splines import expected_bsplines
 
     statistics = SufficientStatistics.of(study)

@@ -136,10 +136,7 @@ def matched_accuracy(
 def accuracy_by_count(
     counts: ThinnedCounts,
 ) -> tuple[Float[np.ndarray, "version count classifier"], Bool[np.ndarray, "version count"]]:
-    """Compute E_rep[f_c | k' of n'], and a mask of the counts where it was observed.
-
-    Elsewhere it is interpolated linearly in k', constant beyond the outermost counts.
-    """
+    """Compute E_rep[f_c | k' of n'], interpolated linearly in k', and where it was observed."""
     observed = counts.replication > 0
     with np.errstate(invalid="ignore"):
         accuracy = counts.correct / counts.replication[:, :, None]

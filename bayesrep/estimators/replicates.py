@@ -149,10 +149,7 @@ def _resample_images(
     rng: np.random.Generator,
     workers: tuple[Float[np.ndarray, "replicate worker"], sparse.csr_array] | None,
 ) -> tuple[Float[np.ndarray, "replicate cell"], Float[np.ndarray, "replicate cell classifier"]]:
-    """Resample one data set: images, and correct images, of each cell in each replicate.
-
-    `workers` are e_w of each replicate, and the shifts of the images' frequencies that they cause.
-    """
+    """Resample one data set: images, and correct images, of each cell in each replicate."""
     order = np.lexsort((data.selected, data.shown))  # the order of the cells
     correct = data.correct[order]
     # Sorted by cell, sums over a cell are sums over a range of images.

@@ -122,7 +122,7 @@ def shankar2020() -> pl.DataFrame:
     """Multi-label accuracies of five people and three networks, as published.
 
     Tables 1 and 2 of Shankar et al. (2020), "Evaluating machine accuracy on ImageNet", with their
-    Clopper-Pearson intervals. Human E's accuracy on ImageNet is that of table 1 (97.2 % in table 2).
+    Clopper-Pearson intervals. Human E on ImageNet is that of table 1 (97.2 % in table 2).
     """
     table = pl.read_csv(files("bayesrep.protocols").joinpath("shankar2020.csv").read_bytes())
     return table.with_columns(pl.selectors.float() / 100)

@@ -1,7 +1,4 @@
-"""People's answers about a test set's images: labels that they select, objects they see.
-
-Tsipras et al. (2020), sections 4 and 5.
-"""
+"""People's answers about a test set's images: Tsipras et al. (2020), sections 4 and 5."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

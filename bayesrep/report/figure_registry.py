@@ -1,7 +1,4 @@
-"""Every figure that `bayesrep figure` draws, by name: what draws it, and of what.
-
-What they show and need is in `figure_catalogue`, which imports none of the modules below.
-"""
+"""Every figure that `bayesrep figure` draws, by name: what draws it, and of what."""
 
 import inspect
 from collections.abc import Callable, Mapping

@@ -178,6 +178,7 @@ def looks_cut(data: AnnotatedSet) -> tuple[int, int, int] | None:
     n = int(sizes[many.argmax()])
     counts = np.bincount(data.selected[data.shown == n], minlength=n + 1)
     lowest = int(np.flatnonzero(counts)[0])
+    # Without a rule, the probability of k − 1 would be of the same order.
     if lowest == 0 or n < 2 or counts[lowest] < MIN_CUT_ITEMS:
         return None
     return lowest, n, int(counts[lowest])

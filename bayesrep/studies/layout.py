@@ -17,8 +17,8 @@ ATTEMPTS_FILE = "attempts.parquet"
 FAILURES_FILE = "failures.parquet"
 PREDICTIONS_FOLDER = "predictions"
 LOGITS_FOLDER = "logits"
-ROLES_FILE = "roles.json"
-PROVENANCE_FILE = "provenance.json"
+ROLES_FILE = "roles.json"  # role to data set, of answers that await their counts
+PROVENANCE_FILE = "provenance.json"  # where such answers came from
 STUDY_FILES = (
     *(MANIFEST_FILE, IMAGES_FILE, COUNTS_FILE, ANNOTATIONS_FILE, ATTEMPTS_FILE, FAILURES_FILE),
     *(ROLES_FILE, PROVENANCE_FILE),

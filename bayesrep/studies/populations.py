@@ -1,8 +1,4 @@
-"""Populations that studies are simulated from, and their true values.
-
-Densities of the selection frequency and accuracy curves of each process and scenario, set so that
-means and accuracies are as published (see `bayesrep.studies.simulate`).
-"""
+"""Populations that studies are simulated from, set to published means and accuracies."""
 
 import csv
 from collections.abc import Callable, Mapping
@@ -88,11 +84,8 @@ def _probit_curve(s: Floats, a: float | Floats, b: float) -> Floats:
     return ndtr(a + b * s)
 
 
-WAVE_AMPLITUDE = 0.4
-
-
 def _wavy_curve(s: Floats, a: float | Floats, b: float) -> Floats:
-    return ndtr(a + b * s + WAVE_AMPLITUDE * np.sin(5 * np.pi * s))
+    return ndtr(a + b * s + 0.4 * np.sin(5 * np.pi * s))
 
 
 BERNSTEIN_DEGREE = 24

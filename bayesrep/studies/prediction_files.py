@@ -175,10 +175,8 @@ class _Agreement:
                 yield Violation(rule, where=where, images_file=kind, **facts)
                 continue
             other = self._first[kind][0]
-            if kind == "label":
-                rule = "classifiers-judged-by-other-labels"
-            else:
-                rule = "classifiers-shown-something-else"
+            judged, shown = "classifiers-judged-by-other-labels", "classifiers-shown-something-else"
+            rule = judged if kind == "label" else shown
             yield Violation(rule, where=where, other_classifier=other, **facts)
 
     def _note(self, kind: str, classifier: str, differing: Bools) -> None:

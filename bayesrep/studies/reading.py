@@ -1,7 +1,4 @@
-"""Read a study from its folder (see `layout`), and list every broken rule on the way.
-
-A step adds what it finds to the list of problems, and returns None where it cannot go on.
-"""
+"""Read a study from its folder (see `layout`), and list every broken rule on the way."""
 
 import os
 from collections.abc import Iterator, Sequence

@@ -34,8 +34,8 @@ class Mixture:
     """A mixture over the selection frequency."""
 
     weights: tuple[float, ...]
-    locations: tuple[float, ...]
-    spreads: tuple[float, ...]
+    locations: tuple[float, ...]  # means on the logit scale
+    spreads: tuple[float, ...]  # logit standard deviations, or concentrations a + b of betas
 
 
 @dataclass(frozen=True, eq=False)

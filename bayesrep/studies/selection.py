@@ -41,8 +41,8 @@ class Selection:
     [0.0, 1.0, 1.0]
     """
 
-    rule: str
-    table: Accepted | None = None
+    rule: str  # in words of `GRAMMAR`; of a table any words
+    table: Accepted | None = None  # instead of a rule in words
 
     def __post_init__(self) -> None:
         for violation in self._violations():

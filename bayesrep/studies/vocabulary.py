@@ -1,7 +1,4 @@
-"""Items and images, models and classifiers: the words of a study, chosen by where it comes from.
-
-Names that programs read (columns, names in JSON, names of checks) are the same for all.
-"""
+"""Items and images, models and classifiers: words to print, by where a study comes from."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
