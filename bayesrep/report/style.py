@@ -83,6 +83,7 @@ def save_figure(figure: Any, path: Path) -> None:
         return
     from matplotlib import rc_context
 
+    # Text that can be searched and edited.
     settings: Any = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "bayesrep"}
     date = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
     with default_style(), rc_context(settings), replaced_file(path) as partial:

@@ -89,7 +89,7 @@ def read_failures(path: Path, problems: Problems) -> pl.DataFrame | None:
     table = problems.attempt(lambda: parquet.read(file, file.name, columns, further=["left_out"]))
     if table is None:
         return None
-    if "left_out" not in table.columns:
+    if "left_out" not in table.columns:  # a file from before images could be left out
         table = table.with_columns(left_out=False)
     table = table.select(list(FAILURE_SCHEMA))
     if table.schema != FAILURE_SCHEMA or any(column.null_count() for column in table):

@@ -63,6 +63,7 @@ def read_correctness(
     dataset: Dataset, classifiers: Sequence[str], complete: Collection[str], problems: Problems
 ) -> Bools | None:
     """Read the classifiers' correctness on each image of a data set, [N, C]."""
+    # Files of others belong to evaluations still to be made on another data set.
     where, order = layout.prediction_folder(dataset.name), dataset.order
     present = layout.predicted_classifiers(dataset.path, dataset.name)
     if dataset.role == "candidates" and not present:
