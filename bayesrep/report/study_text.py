@@ -75,7 +75,7 @@ def left_out_lines(left_out: Mapping[str, Mapping[str, str]]) -> list[str]:
     ]
 
 
-def allowed_text(allowed: "Sequence[Allowed]") -> str:
+def allowed_text(allowed: Sequence[Allowed]) -> str:
     """Print which analyses the data allow, and what is missing for others."""
     from bayesrep.studies.capabilities import supports_adjustment
 
