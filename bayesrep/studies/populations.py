@@ -237,7 +237,7 @@ class SimulatedWorld:
     process: _Process
     scenario: Scenario
     mixtures: Mapping[Role, Mixture]
-    frequencies: Mapping[Role, tuple[Floats, Floats]]
+    frequencies: Mapping[Role, tuple[Floats, Floats]]  # nodes and weights of the densities
     curves: Mapping[Role, Floats]
     truth: Truth
 
