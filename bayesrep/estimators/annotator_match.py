@@ -1,9 +1,7 @@
 """Number of annotators n' for naive matching, and the images left out of it.
 
-Matching on k of n needs one n for all images, and annotators can be dropped, not added. With the
-fewest annotators of any image as n', one sparse image among thousands would discard most answers
-about the others. So n' is the most annotators that at least 99 % of the images of each data set
-have, and the few images with fewer are left out of naive matching and of what depends on it.
+n' is the most annotators that at least 99 % of the images of each data set have: one sparse image
+among thousands discards no answers about the others.
 """
 
 from collections.abc import Mapping
@@ -22,10 +20,7 @@ SPARSE_SHARE = 0.01
 
 @dataclass(frozen=True)
 class AnnotatorMatch:
-    """Number of annotators that images are matched with, and the images left out.
-
-    `left_out` and `limiting_images` count images of each data set, by role.
-    """
+    """Number of annotators that images are matched with, and the images left out, by role."""
 
     annotators: int  # n', to which every image is thinned
     left_out: Mapping[str, int]  # with fewer annotators than n'

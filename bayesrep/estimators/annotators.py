@@ -1,16 +1,12 @@
 """The naive estimate as a function of the number of annotators, and its linearity in 1/n.
 
-The jackknife follows the line through the naive estimates θ_n and θ_{n−1} in 1/n to 1/n = 0
-(Engstrom et al., 2020, appendix E.1 and figure 12). If the naive estimate bends,
+If the naive estimate bends (Engstrom et al., 2020, appendix E.1 and figure 12),
 
     θ_n = A + β/n + γ/n²,
 
 the jackknife from n annotators still has the bias −γ/(n(n − 1)); its difference from the jackknife
-of about half the annotators identifies γ.
-
-Extrapolation to more annotators than were asked needs a model: with the mixtures p₁, p₂ and
-the curves g of EM + spline the naive estimate of n annotators is Σ_k P₁(k) E₂[g | k of n], which
-`bayesrep.numerics.noisy_matching` has for mixtures of betas.
+of about half the annotators identifies γ. With the mixtures of EM + spline the naive estimate of
+any n is Σ_k P₁(k) E₂[g | k of n].
 """
 
 import warnings
@@ -119,10 +115,7 @@ def linearity(table: pl.DataFrame) -> Linearity | None:
 
 
 def gaps_by_annotators(study: Study, *, bootstrap: int, seed: int) -> pl.DataFrame:
-    """Compute the mean gap after naive matching for every number of annotators (figure 11).
-
-    Columns: annotators (n' = 1..n), gap, and its bootstrap's 95 % interval lower, upper.
-    """
+    """Compute the mean gap [95 %] after naive matching with 1..n annotators (figure 11)."""
     bounds.refuse_above("bootstrap", bootstrap, bounds.MAX_BOOTSTRAP)
     statistics = SufficientStatistics.from_study(study)
     table = compare_annotators(statistics)
@@ -142,12 +135,7 @@ def gaps_by_annotators(study: Study, *, bootstrap: int, seed: int) -> pl.DataFra
 def extrapolate(
     study: Study | SufficientStatistics, numbers: Sequence[int] | None = None, *, seed: int = 0
 ) -> pl.DataFrame:
-    """Predict the naive estimate with other numbers of annotators, by EM + spline.
-
-    By default for n, the most that 99 % of the images have, and 2, 4 and 10 times as many. Columns:
-    annotators, `gap` (mean over classifiers of reference minus naive accuracy), and `left`,
-    by how much that is larger than without noise.
-    """
+    """Predict the naive gap of other n by EM + spline, and by how much it is too large, `left`."""
     from bayesrep.numerics.beta_splines import expected_bsplines
 
     statistics = SufficientStatistics.of(study)

@@ -1,25 +1,20 @@
 """Bootstrap of workers: random shifts of the counts that other workers would have caused.
 
 Worker w selected image x by r_xw more often than its other annotators did
-(`bayesrep.numerics.crowd`): over all images in proportion to s (1 − s), as a shift on the logit
-scale does, by
+(`bayesrep.numerics.crowd`): over all images in proportion to s (1 − s), by
 
     b_w v_x,        b_w = Σ_x r_xw / Σ_x v_x,        v = f (1 − f),  f = (k + 1) / (n + 2)
 
 Perturbing each worker's weight by e_w ~ Normal(0, 1) changes image x's selection frequency by
-z_x = Σ_w e_w b_w v_x. These are scaled so that the mean selection frequency has the
-covariance over workers that is added to the one over images. The residuals themselves would serve
-an estimate that is linear in the counts, but a worker's few answers about a cell are mostly noise,
-which would add to the differences between cells that the jackknife and EM depend on.
+z_x = Σ_w e_w b_w v_x, scaled so that the mean has the workers' covariance. The residuals
+themselves, of a worker's few answers about a cell, would be mostly noise.
 
-Selections are not added image by image, which would be noise again, but cell by cell: of the total
-Z of a cell (k, n),
+Of the total Z of a cell (k, n), with the share of "no" that may become "yes" and of "yes",
 
     shift_counts from k to k + 1  =  (1 − k/n) Z_k  +  (k + 1)/n Z_{k+1}
 
-images, since that share of the cell's answers was "no" (and may become "yes") or is "yes". Images
-that a classifier gets right flow likewise with their own Z. So an estimator that removes the noise
-of the counts sees their distribution shifted, and no noisier.
+images flow, and those that a classifier gets right with their own Z: the distribution of the counts
+is shifted, and no noisier.
 """
 
 from dataclasses import dataclass
@@ -79,10 +74,7 @@ def shift_counts(
     n_annotators: Ints,
     extra: Float[np.ndarray, "version cell *classifier"],
 ) -> Float[np.ndarray, "version cell *classifier"]:
-    """Compute the change of each cell's number of images from Z, their additional selections.
-
-    Cells are sorted by (n, k), with adjacent cells.
-    """
+    """Compute the change of each cell's number of images from Z; cells by (n, k), adjacent."""
     tail = (1,) * (extra.ndim - 2)
     frequency = (selected / n_annotators).reshape(-1, *tail)
     adjacent = (np.diff(n_annotators) == 0) & (np.diff(selected) == 1)

@@ -2,11 +2,9 @@
 
     p(k of n) = Σ_j w_j BetaBinomial(k; n, a_j, b_j)
 
-The images enter through their counts, so a round of EM costs the same for any number of them. The
-M-step reduces further: Σ_m r_jm log (a)_{k_m} = Σ_i U_ji log(a + i), U_ji the members of component
-j with k > i, so its Newton steps sum over n numbers. EM is slow where components overlap, as they
-do here: after its rounds Newton's method maximises the likelihood itself. All starts, replicates
-and data sets are maximised in one compiled program.
+The M-step reduces: Σ_m r_jm log (a)_{k_m} = Σ_i U_ji log(a + i), U_ji the members of component
+j with k > i, so its Newton steps sum over n numbers. EM is slow where components overlap: after its
+rounds Newton's method maximises the likelihood itself.
 
 w_j: weight of component j; a_j, b_j: its shape parameters; r_jm: share of cell m that belongs to
 component j; (a)_k: rising factorial.
@@ -171,11 +169,7 @@ def _newton_step(
 def _newton_climb(
     mixture: LogBetas, images: Float[Array, "cell"], cells: CellMatrices
 ) -> tuple[LogBetas, Float[Array, ""]]:
-    """Maximise the log likelihood over all parameters by Newton's method; also return the gain.
-
-    In the logit of the means and the log of the concentrations: where a component shrinks to a
-    point only its concentration is at a limit, and its mean remains free.
-    """
+    """Maximise the log likelihood over all parameters by Newton's method; also return the gain."""
     size = mixture.log_a.shape[0]
     lower, upper = (
         jnp.repeat(jnp.asarray(ends), size)
@@ -260,11 +254,7 @@ def ascend(
     rounds: int,
     newton: bool = True,
 ) -> Ascent:
-    """Maximise the likelihood from every start for every version of every data set.
-
-    Newton's method follows the rounds of EM unless `newton` is false. Fields of `starts` are
-    [D, B, S, K], fields of the result [D, B, S].
-    """
+    """Maximise the likelihood from starts [D, B, S, K] of every version of every data set."""
     shape = starts.log_a.shape[:-1]
     each = np.broadcast_to(np.asarray(images)[:, :, None], (*shape, images.shape[2]))
     flat = jax.tree.map(lambda leaf: np.reshape(leaf, (-1, leaf.shape[-1])), (starts, each))

@@ -1,9 +1,7 @@
-"""EM + spline, the paper's parametric estimator.
+"""EM + spline, the paper's parametric estimator: Engstrom et al. (2020), section 5.3.
 
-Engstrom et al. (2020), section 5.3. Mixtures of betas are fitted to the counts of both data sets
-(`mixtures`), then every classifier's accuracy curve g to its correct answers given the
-replication's mixture (`spline`), and A = ∫ g(s) p_ref(s) ds (equation 6). JAX is loaded where the
-first mixture is fitted: the other methods do without it.
+Mixtures of betas are fitted to the counts (`mixtures`), then every classifier's accuracy curve g
+(`spline`), and A = ∫ g(s) p_ref(s) ds (equation 6).
 """
 
 from dataclasses import dataclass, replace

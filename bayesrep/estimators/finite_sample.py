@@ -1,9 +1,8 @@
-"""Sampling variability over images: means, accuracies, and an estimate from half of the images.
+"""Sampling variability over images, not annotators: means, accuracies, and half of the images.
 
 Engstrom et al. (2020) give mean selection frequencies with bootstrap intervals (section 3, figure
-4), leave the *finite-sample* term A_D2 − A_S2 out of the drop's parts as negligible (section 4.2),
-and say that half the images change the naive estimate negligibly (footnote 12). All three can be
-computed for any study. These intervals are over images only, not over annotators.
+4), leave the *finite-sample* term A_D2 − A_S2 out of the drop's parts (section 4.2), and say that
+half the images change the naive estimate negligibly (footnote 12).
 """
 
 import warnings
@@ -26,11 +25,7 @@ N_REPLICATES, N_HALVES = 1000, 20
 
 
 def mean_frequencies(study: Study, *, bootstrap: int = N_REPLICATES, seed: int = 0) -> pl.DataFrame:
-    """Estimate the mean selection frequency of every data set, with its bootstrap over images.
-
-    Columns: dataset (its role), images, mean, lower, upper (95 %), standard_error (analytic; null
-    of one image). Images count alike, whatever their number of annotators.
-    """
+    """Estimate the mean selection frequency of every data set, with its bootstrap over images."""
     if bootstrap < 1:
         raise OptionError("interval-without-replicates", bootstrap=bootstrap)
     bounds.refuse_above("bootstrap", bootstrap, bounds.MAX_BOOTSTRAP)
@@ -52,11 +47,7 @@ def mean_frequencies(study: Study, *, bootstrap: int = N_REPLICATES, seed: int =
 def finite_sample_gaps(study: Study) -> pl.DataFrame:
     """Estimate the third term of equation 2, A_D2 − A_S2, of every classifier: zero and its error.
 
-    The replication's images are a sample of those that could have been drawn. The expected
-    difference is zero, and its standard error that of a share of N images, √(A (1 − A) / N).
-    Columns: classifier, accuracy (on the replication), standard_error, lower, upper (95 % of the
-    term, normal); last the mean over classifiers, whose answers to the same images go together
-    (classifier null).
+    The error of a share of N images, √(A (1 − A) / N); last (null) the mean over classifiers.
     """
     correct = study.replication.correct
     if not correct.shape[1]:
@@ -77,11 +68,7 @@ def finite_sample_gaps(study: Study) -> pl.DataFrame:
 
 
 def half_the_images(study: Study, *, repeats: int = N_HALVES, seed: int = 0) -> pl.DataFrame:
-    """Estimate the naive mean gap from random halves of the images of each data set: footnote 12.
-
-    Columns: repeat (0 is all images), reference_images, replication_images, gap (mean over
-    classifiers), change (from that of all images).
-    """
+    """Estimate the naive mean gap from random halves of the images (footnote 12); row 0 is all."""
     if repeats < 1:
         raise OptionError("halves-below-one", repeats=repeats)
     bounds.refuse_above("repeats", repeats, bounds.MAX_BOOTSTRAP)

@@ -1,8 +1,7 @@
-"""95 % intervals from bootstrap replicates: percentile and BCa.
+"""95 % intervals from bootstrap replicates: percentile and BCa (Efron, 1987).
 
-Engstrom et al. (2020), appendix F.1, take the 2.5 % and 97.5 % percentiles. The bias-corrected and
-accelerated interval (Efron, 1987) moves them by z₀, the median bias of the replicates, and by a,
-the skewness of the estimate's influence function, here from the jackknife over images:
+Engstrom et al. (2020), appendix F.1, take the percentiles. BCa moves them by z₀, the median bias of
+the replicates, and a, the skewness of the influence function, here from the jackknife over images:
 
     α' = Φ(z₀ + (z₀ + z_α) / (1 − a (z₀ + z_α))).
 """
@@ -28,10 +27,7 @@ def bca(
     replicates: Float[np.ndarray, "replicate quantity"],
     acceleration: Float[np.ndarray, "quantity"],
 ) -> Float[np.ndarray, "2 quantity"]:
-    """Compute the BCa interval; it is the estimate itself where no replicate differs.
-
-    `acceleration` is from the function of this name.
-    """
+    """Compute the BCa interval; it is the estimate itself where no replicate differs."""
     size = len(replicates)
     below = (replicates < estimate).mean(axis=0) + (replicates == estimate).mean(axis=0) / 2
     # z₀: the normal quantile of the replicates' share below the estimate, ties counted half.
@@ -46,10 +42,7 @@ def bca(
 def acceleration(
     samples: Sequence[Float[np.ndarray, "_ quantity"]],
 ) -> Float[np.ndarray, "quantity"]:
-    """Compute BCa's acceleration a from leave-one-out values of independent samples of images.
-
-    0 where no image has influence.
-    """
+    """Compute BCa's a from leave-one-out values of independent samples; 0 without influence."""
     squares, cubes = np.zeros(samples[0].shape[1]), np.zeros(samples[0].shape[1])
     for values in samples:
         size = len(values)

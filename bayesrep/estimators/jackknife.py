@@ -1,15 +1,11 @@
 """The jackknife over annotators: the naive estimator with its bias in 1/n removed.
 
-Engstrom et al. (2020), section 5.2. The naive estimate θ_n from n annotators per image misses by
-about β/n. Leaving out d annotators shows how fast it moves, and the line through θ_n and θ_{n−d} in
-1/n is followed to infinitely many annotators:
+Engstrom et al. (2020), section 5.2; for d = 1 the paper's. Over all C(n, d) ways of leaving out d
+annotators of every image, taken exactly by thinning the counts,
 
-    θ_J = θ_n − b,   b = (n − d)/d · (mean θ_{n−d} − θ_n),
+    θ_J = θ_n − b,   b = (n − d)/d · (mean θ_{n−d} − θ_n).
 
-for d = 1 the paper's bias estimate. The mean over all C(n, d) ways of leaving out d annotators of
-every image is taken exactly, by thinning the counts.
-
-The jackknife standard error over annotators is
+The standard error, over annotators and not over images, is
 
     SE² = (n − d)/d · mean over ways of (θ_{n−d} − mean θ_{n−d})²,
 
@@ -17,12 +13,7 @@ and in its exact form, θ being linearised in the counts,
 
     SE² = (n − d)/d · Σ_x Var(h_x(k') | k_x of n),
 
-with h the change of θ when image x is counted at k'. It is the variability over annotators,
-not over images: use the bootstrap for those.
-
-Where images have different n, all are first thinned to the n' of `naive`, and the same images are
-left out, of both estimates. Extrapolation multiplies the noise of both by n: with many annotators
-or few images it exceeds the bias that is removed; see `Analysis.error`.
+with h the change of θ when image x is counted at k'.
 """
 
 import warnings

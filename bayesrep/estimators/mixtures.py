@@ -33,10 +33,7 @@ _ROUNDING_NATS = 1e-6  # decrease of the likelihood in a round of EM that roundi
 
 @dataclass(frozen=True, eq=False)
 class CellTable:
-    """Both data sets on common cells: all counts 0..n for every n that occurs.
-
-    Cells without images stay: equation 8 sums over them too.
-    """
+    """Both data sets on the cells of all counts 0..n of every n, empty ones too (equation 8)."""
 
     selected: Int[np.ndarray, "cell"]  # k
     shown: Int[np.ndarray, "cell"]  # n
@@ -50,10 +47,7 @@ class CellTable:
 
 @dataclass(frozen=True, eq=False)
 class MixtureFit:
-    """Maximum-likelihood mixtures of the reference and the replication in B versions of a study.
-
-    Components are sorted by their mean; those of `optima` are not.
-    """
+    """Maximum-likelihood mixtures of the reference and the replication in B versions of a study."""
 
     a: Float[np.ndarray, "2 version component"]
     b: Float[np.ndarray, "2 version component"]
@@ -81,11 +75,7 @@ negligible."""
 
 
 def complete_cells(replicates: Replicates, annotators: int | None = None) -> CellTable:
-    """Bring both data sets onto common cells, thinned in expectation to n' annotators if given.
-
-    Images with fewer than n' are left out. By default all answers count, but at most 500 per image,
-    with a warning where an image has more.
-    """
+    """Bring both data sets onto common cells, thinned in expectation to n' annotators if given."""
     # With a number of annotators: thin all counts to it, in expectation.
     if annotators is not None:
         annotators = AnnotatorMatch.from_replicates(replicates, annotators).annotators
@@ -137,10 +127,7 @@ def _limit_annotators(cells: CellCounts) -> CellCounts:
 def all_counts(
     sizes: Int[np.ndarray, "some"],
 ) -> tuple[Int[np.ndarray, "cell"], Int[np.ndarray, "cell"]]:
-    """List k and n of all counts 0..n for every n that occurs, increasing.
-
-    Cell (k, n) has the place `searchsorted(n_of_cells, n) + k`.
-    """
+    """List all counts k of 0..n, increasing in n: (k, n) is at `searchsorted(n's, n) + k`."""
     distinct = np.unique(sizes)
     selected = np.concatenate([np.arange(size + 1) for size in distinct])
     return selected, np.repeat(distinct, distinct + 1)

@@ -6,12 +6,8 @@ Equation 4 of Engstrom et al. (2020), section 5.1:
 
 A_c: adjusted accuracy of classifier c; f_c: 1 where it is right; k: annotators of n who select.
 
-It needs every image to have the same n. Matching on k / n across different n would compare
-readings of different noise: 3 of 3 is weaker evidence of s near 1 than 40 of 40, yet has the same
-k / n. So all images are thinned to n' annotators, by default the most that 99 % of the images of
-each data set have (`annotator_match`; images with fewer are left out), in expectation over the
-annotators dropped. This is equation 4 itself if all images share n and n' = n; smaller n' give the
-curves of the paper's figure 5c.
+All images are thinned to n' annotators (`annotator_match`), in expectation over those dropped:
+readings k / n of different n have different noise. Smaller n' give the curves of figure 5c.
 """
 
 import warnings
@@ -105,11 +101,7 @@ def at_every_count(counts: ThinnedCounts) -> ThinnedCounts:
 
 
 def forget_one_annotator(counts: ThinnedCounts) -> ThinnedCounts:
-    """Drop one of n' annotators, in expectation, from counts 0..n'.
-
-    For an image that k' selected, it is one of these with probability k' / n'. Dropping one after
-    the other is the same as dropping several at once.
-    """
+    """Drop one of n' annotators, in expectation: one who selected with probability k' / n'."""
     n = counts.annotators
     selected = np.arange(n)
 
@@ -144,10 +136,7 @@ def matched_accuracy(
 def accuracy_by_count(
     counts: ThinnedCounts,
 ) -> tuple[Float[np.ndarray, "version count classifier"], Bool[np.ndarray, "version count"]]:
-    """Compute E_rep[f_c | k' of n'], and a mask of the counts where it was observed.
-
-    Elsewhere the accuracy is interpolated linearly in k', constant beyond the outermost counts.
-    """
+    """Compute E_rep[f_c | k' of n'], interpolated linearly in k', and where it was observed."""
     observed = counts.replication > 0
     with np.errstate(invalid="ignore"):
         accuracy = counts.correct / counts.replication[:, :, None]

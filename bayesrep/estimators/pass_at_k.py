@@ -1,24 +1,15 @@
 """pass@k of models from counts of solved attempts, for any k, and differences of two models.
 
-Two estimates are compared. The *posterior* of a mixture of solve rates (`numerics/solve_rates.py`)
-gives pass@k = 1 − E(1 − s)^k for every k, also beyond the attempts, where it depends on the form of
-the mixture; `prior_share` says how much. The *unbiased* estimator (`unbiased.py`) needs no model,
-for k up to the fewest attempts of any item.
-
-The estimand is pass@k of the population of items, of which the benchmark is a sample, or of the
-benchmark's own items, by choice: the intervals of the first allow for other items, those of the
-second only for other attempts at these.
-
-Models try the same items, and items that are hard for one are hard for the other. In a difference
-of the population's pass@k that cancels: draws of two models' posteriors are coupled such that
-their correlation is that of the items' influences,
+The *posterior* of a mixture of solve rates (`numerics/solve_rates.py`) gives pass@k =
+1 − E(1 − s)^k for every k; the *unbiased* estimator (`unbiased.py`) needs no model. Models try the
+same items: draws of two models' posteriors are coupled such that their correlation is that of the
+items' influences,
 
     ρ = Σ_x I_x J_x / (σ_I σ_J),
 
 with I_x and J_x the influences of item x on either posterior mean, and σ the larger of the
-posterior's standard deviation and √Σ I². Either model's own draws stay as they are. The prior's
-part, which no item determines, is taken as independent. Given the items, attempts of two models are
-independent, so that in a difference on these very items nothing cancels.
+posterior's standard deviation and √Σ I². The prior's part, which no item determines, is taken as
+independent; so are attempts of two models, given the items.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,18 +1,14 @@
 """Remeasurement of items that a rule selected, predicted from their counts alone.
 
-No classifier and no second data set is needed: a mixture of the frequency s over items, betas with
-masses at 0 and 1 (`numerics/solve_rates.py`), is fitted to the counts, truncated by the rule.
-Predictions of an item's next answers are ratios of its masses f(k, n), of k yes among n:
+A mixture of the frequency s over items, betas with masses at 0 and 1 (`numerics/solve_rates.py`),
+is fitted to the counts, truncated by the rule. Predictions of an item's next answers are ratios of
+its masses f(k, n), of k yes among n:
 
     E[s | k, n]          =  f(k + 1, n + 1) / f(k, n)
     E[s² | k, n]         =  f(k + 2, n + 2) / f(k, n)
     P(k' of n' | k, n)   =  C(n', k') f(k + k', n + n') / f(k, n)
 
-The items are annotated images, or a model's attempts: if they were selected because a model failed
-at them, s is its solve rate, and its remeasured score is its accuracy without selection bias.
-
-Intervals are about these very items. Given the mixture they are independent, which adds their own
-variance, and that of the new answers, to the draws'.
+Given the mixture these very items are independent, which adds their variance to the draws'.
 """
 
 from dataclasses import dataclass
@@ -52,11 +48,9 @@ def remeasure_counts(
     draws: int = 4_000,
     seed: int = 0,
 ) -> Remeasured:
-    """Predict a remeasurement of items from their counts and the rule that selected them.
+    """Predict a remeasurement of items, k of n each, from the rule that selected them.
 
-    k of n of every item are annotators who selected it, or attempts that solved it. With `answers`
-    it predicts the share of yes among so many new ones to each item, else the true frequency.
-    `images` are the items' names.
+    With `answers`, the share of yes among so many new ones to each item, else the true frequency.
     """
     rule = None if selection is None else Selection.parse(selection)
     k, n = _check_counts(selected, shown, rule, images)

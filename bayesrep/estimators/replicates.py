@@ -1,9 +1,6 @@
-"""Versions of a study that differ only in the number of images of each cell.
+"""Versions of a study that differ only in the number of images of each cell; row 0 is the study.
 
-Row 0 of every table is the study itself; the other rows are resamples of its images (the
-bootstrap), the study without one image (the jackknife over images, for BCa intervals), or the study
-with fewer annotators per image. Images are resampled, not cells or classifiers, and all classifiers
-see the same resample: the errors that classifiers share through the images stay shared.
+Images are resampled, not cells or classifiers, and all classifiers see the same resample.
 """
 
 import warnings
@@ -120,10 +117,7 @@ def bootstrap(
 ) -> Iterator[Replicates]:
     """Yield the study and `size` bootstrap replicates of its images, in blocks of bounded memory.
 
-    Row 0 of every block is the study. The same seed gives the same replicates, however they are
-    divided into blocks. Workers are resampled too if they are known (`bayesrep.estimators.crowds`).
-    Every replicate has all cells of the study, some with no images: an estimator whose definition
-    depends on the cells (such as the fewest annotators) is the same for every replicate.
+    Replicates depend on the seed alone, not on the blocks; all have the study's cells, some empty.
     """
     generators = [np.random.default_rng([seed, stream]) for stream in (0, 1, 2)]
     # Workers are a sample too: their perturbed weights shift the counts of all their images.
@@ -155,11 +149,7 @@ def _resample_images(
     rng: np.random.Generator,
     workers: tuple[Float[np.ndarray, "replicate worker"], sparse.csr_array] | None,
 ) -> tuple[Float[np.ndarray, "replicate cell"], Float[np.ndarray, "replicate cell classifier"]]:
-    """Resample one data set: images, and correct images, of each cell in each replicate.
-
-    `workers` are the perturbations e_w of the workers' weights in each replicate, and the shifts of
-    the images' frequencies that they cause.
-    """
+    """Resample one data set: images, and correct images, of each cell in each replicate."""
     order = np.lexsort((data.selected, data.shown))  # the order of the cells
     correct = data.correct[order]
     # Sorted by cell, sums over a cell are sums over a range of images.
@@ -208,10 +198,8 @@ def _resample_images(
 def without_each_image(statistics: SufficientStatistics) -> Iterator[Replicates]:
     """Yield the study without one image, for every kind of image, in blocks of bounded memory.
 
-    A classifier's estimate without an image depends on the image's cell only, and on whether the
-    classifier is right on it. So there are M₁ versions without a reference image of each cell, M₂
-    without a replication image that is classified correctly (by every classifier that has one) and
-    M₂ without one that is not. Row 0 of every block is the study.
+    M₁ versions without a reference image of each cell, M₂ without a replication image that is
+    classified correctly (by every classifier that has one) and M₂ without one that is not.
     """
     reference, replication = (
         CellCounts.from_cells(statistics.cells[role]) for role in REQUIRED_ROLES

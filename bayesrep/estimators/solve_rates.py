@@ -40,9 +40,8 @@ class RatesPosterior:
     ) -> Float[np.ndarray, "item quantity"]:
         """Compute each item's influence on the posterior mean of some quantities.
 
-        It is the posterior covariance with the item's log likelihood (Giordano and Broderick, 2023,
-        "The Bayesian infinitesimal jackknife for variance", equation 7), minus the mean over items:
-        their squares add up to the variance that the mean has over samples of items.
+        The centred posterior covariance with its log likelihood (Giordano and Broderick, 2023, "The
+        Bayesian infinitesimal jackknife for variance", equation 7).
         """
         moves = values - values.mean(axis=0)
         log_mass = self.logs - self.logs.mean(axis=0)
@@ -59,10 +58,7 @@ def fit_solve_rates(
     draws: int = 4_000,
     seed: int = 0,
 ) -> RatesPosterior:
-    """Sample the mixture of one model's solve rates from c of n of every item.
-
-    If a rule on these counts selected the items, the mixture is that of the items before selection.
-    """
+    """Sample the mixture of one model's solve rates, before selection, from c of n of each item."""
     # Items with equal counts share one term of the likelihood.
     pairs, cell, items = np.unique(
         np.stack([solved, attempts], axis=1), axis=0, return_inverse=True, return_counts=True

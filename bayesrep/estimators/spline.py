@@ -187,11 +187,7 @@ def adjusted_accuracies(
     *,
     loss: str,
 ) -> tuple[Float[np.ndarray, "version classifier"], Float[np.ndarray, "version classifier basis"]]:
-    """Fit all curves of B versions of a study and integrate them over the reference.
-
-    `images` and `correct` are the replication's. Returns the adjusted accuracies A_c, and the
-    curves' B-spline coefficients.
-    """
+    """Fit the curves of B versions of a study; return A_c and the B-spline coefficients."""
     data = reference, replication, images, correct
     size = int(np.clip(_CURVES_PER_BATCH // np.shape(correct)[2], 1, _MAX_VERSIONS_PER_BATCH))
     return in_batches(lambda *some: _adjusted_batch(*some, cells, rows, loss=loss), data, size)

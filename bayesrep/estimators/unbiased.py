@@ -5,9 +5,7 @@ c of n attempts right,
 
     1 − C(n − c, k) / C(n, k)
 
-is unbiased for 1 − (1 − s)^k, being the share of all choices of k of its attempts with one right.
-Its mean over items is unbiased for pass@k, of these items and of the population that they are drawn
-from alike; the two differ in their errors.
+is unbiased for 1 − (1 − s)^k. The errors differ for these items and for their population.
 """
 
 import numpy as np
@@ -30,10 +28,7 @@ def item_passes(
 def item_variances(
     solved: Int[np.ndarray, "item"], attempts: Int[np.ndarray, "item"], k: int
 ) -> Float[np.ndarray, "item"]:
-    """Estimate, without bias, the variance of each item's estimate over its attempts.
-
-    The squared failure rate less an unbiased estimate of (1 − s)^{2k}; at least 2k attempts each.
-    """
+    """Estimate, without bias, the variance of each item's estimate; at least 2k attempts each."""
     failed = 1 - item_passes(solved, attempts, k)
     return np.square(failed) - (1 - item_passes(solved, attempts, 2 * k))
 
@@ -57,10 +52,7 @@ def estimate_difference(
     k: int,
     target: PassTarget,
 ) -> tuple[float, float | None, float | None]:
-    """Estimate one model's mean less another's, and its 95 % interval where it has one.
-
-    `common` are the places, among either model's items, of those that both tried.
-    """
+    """Estimate one model's mean less another's, and its 95 % interval where it has one."""
     (a, b), (ours, theirs) = passes, common
     value = float(a.mean() - b.mean())
     variances = [_mean_variance(*each, k, target) for each in zip(data, passes, strict=True)]

@@ -1,12 +1,4 @@
-"""Other protocols by which the field re-examines a test set.
-
-`match` compares accuracies on images about which a classifier says alike; `multilabel` takes an
-answer for right if any of an image's labels is meant; `compare` puts people beside classifiers;
-`confusion` and `co_occurrence` show what is taken for what, and why; `compare_labels_with_people`
-and `compare_predictions_with_people` say what people see on the images and what they make of the
-predictions. All take the classifiers' answers, which `read_predictions` reads from a study's
-folder, and return polars tables.
-"""
+"""Other protocols by which the field re-examines a test set."""
 
 from bayesrep.protocols.by_subset import (
     compare_subsets,

@@ -1,8 +1,4 @@
-"""Classifiers and people side by side on parts of the images: table 2 of Shankar et al. (2020).
-
-Parts are of classes (objects, without dogs, your own) or of images: a list or columns of a table,
-and the *fast* images, those to which people's median time was at most a minute.
-"""
+"""Classifiers and people on parts of the images: table 2 of Shankar et al. (2020)."""
 
 import warnings
 from collections.abc import Mapping, Sequence

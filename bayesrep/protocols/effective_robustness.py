@@ -1,13 +1,9 @@
 """Effective robustness: how far a classifier is above the line that others follow.
 
 Taori et al. (2020), "Measuring robustness to natural distribution shifts in image classification",
-equation 1: with a line through the transformed accuracies of a baseline's classifiers on two data
-sets, slope b and intercept a,
+equation 1: with slope b and intercept a of a baseline's line, and g the logit or the probit,
 
-    robustness  =  accuracy  −  g⁻¹(a + b g(reference accuracy)),
-
-g the logit or the probit. The replication's adjusted accuracies may stand for those measured:
-then it is selection that no longer counts as a lack of robustness.
+    robustness  =  accuracy  −  g⁻¹(a + b g(reference accuracy)).
 """
 
 from collections.abc import Sequence

@@ -121,17 +121,8 @@ def beside(predictions: Predictions, humans: Predictions) -> Predictions:
 def shankar2020() -> pl.DataFrame:
     """Multi-label accuracies of five people and three networks, as published.
 
-    Tables 1 and 2 of Shankar et al. (2020), "Evaluating machine accuracy on ImageNet", measured
-    on 1,000 images of each data set.
-
-    Returns
-    -------
-    polars.DataFrame
-        participant, kind (human, classifier), subset (all, without dogs, objects, fast images),
-        reference_accuracy and replication_accuracy (ImageNet and ImageNet-v2), their published
-        95 % Clopper-Pearson intervals reference_lower ... replication_upper, and gap; intervals
-        and gaps (of accuracies before rounding) are given for all images only. Human E's accuracy
-        on ImageNet is 97.3 % in table 1 and 97.2 % in table 2; here it is that of table 1.
+    Tables 1 and 2 of Shankar et al. (2020), "Evaluating machine accuracy on ImageNet", with their
+    Clopper-Pearson intervals. Human E on ImageNet is that of table 1 (97.2 % in table 2).
     """
     table = pl.read_csv(files("bayesrep.protocols").joinpath("shankar2020.csv").read_bytes())
     return table.with_columns(pl.selectors.float() / 100)

@@ -191,10 +191,7 @@ def _beta_variance(a: Floats, b: Floats) -> Floats:
 def _quantile(
     below: Callable[[Floats], Floats], mean: Floats, spread: Floats, tail: float
 ) -> Floats:
-    """Invert a distribution function on [-1, 1]: secants from the normal's end, kept in brackets.
-
-    A library's root finder would hold the nodes of every integral once per step.
-    """
+    """Invert a distribution function on [-1, 1]: secants from the normal's end, in brackets."""
     low, high = np.full_like(mean, -1.0), np.full_like(mean, 1.0)
     last, x = mean, np.clip(mean + ndtri(tail) * spread, -1, 1)
     last_excess, excess = below(last) - tail, below(x) - tail

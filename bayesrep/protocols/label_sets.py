@@ -1,19 +1,7 @@
 """All labels that are right on an image: the annotations behind multi-label accuracy.
 
-Read from
-
-* a table (CSV or Parquet) with a row for each image and label: columns image, label and, where
-  there are several data sets, dataset; an image with no right label has one row without a label; a
-  column category may say of a row why there are several (such as "several objects", "synonym or
-  subset" or "unclear": Shankar et al., 2020, section 3.1);
-* the tables of `bayesrep collect read --table objects`, of which the labels that name an object are
-  right, and of `bayesrep collect tasks --kind review`, of which those that are judged to be: these
-  add to another set of the same image;
-* JSON: a mapping of image to a list of labels, or the published `real.json` of Beyer et al.
-  (2020), "Are we done with ImageNet?": a list of lists in the order of the ImageNet validation
-  images, ILSVRC2012_val_00000001.JPEG first.
-
-Labels are names of classes as in the predictions, or numbers of ImageNet's 1,000 classes.
+Besides tables and mappings this reads `real.json` of Beyer et al. (2020), "Are we done with
+ImageNet?": lists in the order of the validation images, ILSVRC2012_val_00000001.JPEG first.
 """
 
 import re

@@ -1,10 +1,7 @@
 """Matched accuracy: a classifier's accuracy on images of both data sets about which it says alike.
 
-The protocol of Anzaku et al. (2022): images are matched by what the classifier predicts and how
-sure it is (`bayesrep.protocols.matching`); its accuracies on the matched images of both data sets
-are compared, and those that find no match are looked at apart. Beside the published averages over
-runs there is a posterior of the matched gap: what it would be on other images of the same
-populations.
+The protocol of Anzaku et al. (2022), with a posterior of the matched gap beside the published
+averages over runs (`bayesrep.protocols.matching`).
 """
 
 import zlib

@@ -2,15 +2,12 @@
 
 Algorithms 1 and 2 of "A principled evaluation protocol for comparative investigation of the
 effectiveness of DNN classification models on similar-but-non-identical datasets" (Anzaku et al.,
-2022). One after the other, every image of the smaller set, the target, draws at random one image of
-the larger set, the source, that is still free, of the same predicted class (algorithm 1 only) and
-with a predicted probability that differs by epsilon at most; where none is left it stays unmatched.
+2022). One after the other, every target draws at random a free source of the same predicted class
+(algorithm 1 only) and with a predicted probability that differs by epsilon at most.
 
-As published, each target image looks at every source image. Here the sources are sorted once, so
-that those within epsilon of a target are neighbours; a target draws among its neighbours, and again
-where it hit one that is taken. Where that goes on for long, a Fenwick tree over the free sources
-finds a random one of them or knows that there is none: O((S + T) log S) in all, and each target
-draws from the same distribution as in the published algorithm.
+Here the sources are sorted once; a target draws among its neighbours, and again where it hit one
+that is taken. Where that goes on for long, a Fenwick tree over the free sources finds one or knows
+that there is none: O((S + T) log S) in all, with the published algorithm's distribution.
 """
 
 import random
@@ -53,10 +50,7 @@ def neighbours(
 
 
 def match_at_random(order: Integers, low: Integers, high: Integers, seed: int) -> Integers:
-    """Give every target [T], in order, a random free neighbour, or `UNMATCHED_NUMBER`.
-
-    The order and ranges of the sources are those of `neighbours`.
-    """
+    """Give every target [T], in order, a random free neighbour, or `UNMATCHED_NUMBER`."""
     draw = random.Random(seed).random
     used = bytearray(len(order))
     free = _FreePlaces(len(order))

@@ -1,9 +1,7 @@
 """Multi-label accuracy beside top-1 and top-5, on all images and on parts of them.
 
 A prediction is right if it is among the image's right labels (Shankar et al., 2020, section 3;
-Tsipras et al., 2020, section 4.1), so that naming another object of the picture, or a synonym, is
-no mistake. Top-1 asks for the one label of the data set, which is too strict; top-5 is content if
-that is among five, which forgives mistakes as well.
+Tsipras et al., 2020, section 4.1).
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,9 +1,4 @@
-"""People's answers about a test set's images: labels that they select, objects they see.
-
-Tsipras et al. (2020), sections 4 and 5, from two tables that `bayesrep collect` writes: how often
-people select each label of an image (the *contains* tasks), and which objects it shows, with the
-main one's label (the *classify* tasks). Either may be of some of the images alone.
-"""
+"""People's answers about a test set's images: Tsipras et al. (2020), sections 4 and 5."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

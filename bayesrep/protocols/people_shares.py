@@ -1,9 +1,6 @@
-"""Shares of images by people's answers, and of predictions, with intervals.
+"""Shares of images by people's answers, and of predictions, with intervals over images.
 
-A label that nobody selects is never one that is selected as often as another, not even as the
-own label where nobody selects that either.
-
-Intervals are over images: the people are those who were asked.
+A label that nobody selects is never one that is selected as often as another.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,7 @@
 """Parts of the classes: superclasses, objects and organisms, and your own.
 
-Of ImageNet's 1,000 classes these are built in: 590 objects and 410 organisms, 118 breeds of dogs
-and the 882 classes without them (Shankar et al., 2020). Organisms are the classes that WordNet
-puts under organism: 398 animals, 3 kinds of people, 2 plants and 7 fungi.
+Of ImageNet 590 objects and 410 organisms, 118 breeds of dogs and the 882 other classes (Shankar et
+al., 2020), where WordNet has 398 animals, 3 kinds of people, 2 plants and 7 fungi as organisms.
 """
 
 from collections.abc import Mapping, Sequence
@@ -90,10 +89,7 @@ def read_groups(path: str | Path, classes: Sequence[str]) -> dict[str, NDArray[n
 def read_grouping(
     path: str | Path | None, classes: Sequence[str], column: str | None = None
 ) -> NDArray[np.str_] | None:
-    """One way to group classes, by a column that may be left out where there is only one.
-
-    Without a file, none: single classes.
-    """
+    """One way to group classes, by a column if there are several; without a file, classes."""
     if path is None:
         if column is not None:
             raise OptionError("column-of-no-classes", column=column)

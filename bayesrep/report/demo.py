@@ -190,10 +190,7 @@ def check_demo_folder(out: Path) -> None:
 
 
 def write_demo(demo: Demo, out: Path) -> None:
-    """Write study, posterior, tables, page and, with the extra [pictures], figure.
-
-    An earlier demo is replaced whole.
-    """
+    """Write study, posterior, tables, page and, with [pictures], figure; replace an older demo."""
     check_demo_folder(out)
     with replaced_folder(out.resolve()) as folder:
         demo.study.write(folder / "study")

@@ -94,11 +94,7 @@ def _label(row: Row) -> str:
 
 
 def gaps_table(table: pl.DataFrame, *, clear: bool) -> str:
-    """Rows of `bayesrep.estimate_gaps`, one line a method; gaps in points, shares in percent.
-
-    Without a ``clear`` drop there is nothing to take a share of, and beyond 0 and 1 it is none. A
-    line through classifiers that hardly differ has any slope, and is left out.
-    """
+    """Rows of `bayesrep.estimate_gaps`, one line a method; gaps in points, shares in percent."""
 
     def share(row: Row) -> str:
         value = row["share_explained"]

@@ -1,13 +1,9 @@
 """Conditions on a report's numbers, for pipelines: `bayesrep report --fail-if "adjusted_gap > 2"`.
 
-A condition is one comparison, or several joined by "and":
+A condition is one comparison, or several joined by "and"; nothing else is understood or executed:
 
     comparison = quantity operator number | "trust" ("==" | "!=") verdict
     quantity   = name, or name "[" classifier "]", then nothing, ".lower" or ".upper"
-    operator   = "<" | "<=" | ">" | ">=" | "==" | "!="
-
-Nothing else is understood, and nothing is executed. Gaps are in points, accuracies and the share in
-percent.
 """
 
 import operator

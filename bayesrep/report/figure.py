@@ -179,10 +179,7 @@ def picture_bytes(spec: Mapping[str, Any], kind: str, *, scale: float = PIXEL_SC
 
 
 def save_picture(spec: Mapping[str, Any], path: Path) -> None:
-    """Write a drawn specification, whole or not at all, in the format its suffix names.
-
-    A PDF holds its fonts, so that text can be searched and edited, and an SVG its text as text.
-    """
+    """Write a drawn specification, whole or not at all, in the format its suffix names."""
     kind = check_format(path).suffix.lower()[1:]
     with replaced_file(path) as partial:
         partial.write_bytes(picture_bytes(spec, kind))

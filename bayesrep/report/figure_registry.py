@@ -1,7 +1,4 @@
-"""Every figure that `bayesrep figure` draws, by name: what draws it, and of what.
-
-What they show and need is in `figure_catalogue`, which imports none of the modules below.
-"""
+"""Every figure that `bayesrep figure` draws, by name: what draws it, and of what."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -92,10 +89,7 @@ def find_figure(name: str) -> NamedFigure:
 def chosen_options(
     name: str, figure: NamedFigure, *, requested: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The options that a figure's `draw` is given; those that are None are left to it.
-
-    One that the figure does not take is refused if it was asked for, else left out.
-    """
+    """The options of a figure's `draw` that are not None; refused if asked for and not taken."""
     chosen = {option: value for option, value in requested.items() if value is not None}
     if strange := [option for option in chosen if option not in figure.options]:
         option = {"classifiers": "classifier", "classes": "class"}.get(strange[0], strange[0])

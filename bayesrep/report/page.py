@@ -1,8 +1,7 @@
 """The report as one HTML file that needs no network.
 
-What is shown comes from `bayesrep.report.sections`; Vega draws the figures, and its bundle is in
-the page. Every name of the study reaches HTML escaped: by the template, as text nodes in the
-script, and in JSON whose "<" is written as an escape.
+Every name of the study reaches HTML escaped: by the template, as text nodes in the script, and in
+JSON whose "<" is written as an escape.
 """
 
 import json
@@ -81,10 +80,7 @@ def page_of(
     data: Mapping[str, Any] | None = None,
     names: Sequence[str] = (),
 ) -> str:
-    """Parts under one title as HTML, with the script that draws their figures.
-
-    `names` are left as they are: one that looks like a number is none.
-    """
+    """Parts under one title as HTML; `names` are left as they are, even if they look numeric."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 

@@ -129,11 +129,7 @@ def _attempts(row: Row) -> str:
 
 @default_style()
 def draw_pass_at_k(result: "PassAtK") -> Any:
-    """Curves of pass@k with 95 % bands, a panel a data set, and the unbiased estimates on them.
-
-    To the right of the dashed line, the most attempts at an item, nothing was tried. Of more than
-    eight models the best eight at the largest k are drawn.
-    """
+    """Curves of pass@k with 95 % bands, a panel a data set, and the unbiased estimates on them."""
     from matplotlib.ticker import FuncFormatter
 
     last = max(int(result.table["k"].max()), 2)  # type: ignore[arg-type]

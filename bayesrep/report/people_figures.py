@@ -20,11 +20,7 @@ _MOST_MARKED = 4
 
 
 def people_figure(predictions: Predictions, people: People) -> Any:
-    """Draw objects per image, the own label beside others, and shares of images.
-
-    Tsipras et al. (2020), figures 3a, 7 and 8, as far as the tables go, and every row of
-    `compare_labels_with_people` with its interval.
-    """
+    """Draw Tsipras et al. (2020), figures 3a, 7 and 8, as far as the tables go, and all shares."""
     table = compare_labels_with_people(predictions, people)
     several, has_frequency = people.number is not None, people.frequency is not None
     draws = [partial(draw_object_numbers, table=table)] if several else []

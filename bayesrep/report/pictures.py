@@ -1,9 +1,4 @@
-"""Photographs of a study's images: which files they are, and some by selection frequency.
-
-Pictures are the user's: a folder in which an image of the study lies by its name, or by its file
-name (with or without the suffix) anywhere below, where that is distinct. They are decoded by
-Pillow, within its limit of pixels, and shown small.
-"""
+"""Photographs of a study's images: which files they are, and some by selection frequency."""
 
 import os
 from dataclasses import dataclass

@@ -1,8 +1,4 @@
-"""Figures of a study and its posterior for notebooks and papers: `bayesrep.plot_*`.
-
-Each is the figure of the page and of `bayesrep figure`, of the rows of one public table, in the
-words of the study.
-"""
+"""Figures of a study and its posterior for notebooks and papers: `bayesrep.plot_*`."""
 
 from collections.abc import Sequence
 

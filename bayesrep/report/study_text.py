@@ -1,20 +1,17 @@
 """Printed description of a study, its capabilities, and its counts measured again."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from bayesrep.errors import plain_text
 from bayesrep.report.answer import measured_drop
 from bayesrep.report.table_format import MISSING_TEXT, Cell, Row, ends, list_rows, percent
+from bayesrep.studies.capabilities import Allowed
 from bayesrep.studies.representation import number
+from bayesrep.studies.selection import Selection
 from bayesrep.studies.study import Study
 from bayesrep.studies.vocabulary import IMAGE_WORDS, Words, words_of
-
-if TYPE_CHECKING:  # most tables are made without JAX
-    from bayesrep.studies.capabilities import Allowed
-    from bayesrep.studies.selection import Selection
 
 
 def describe_study(study: Study) -> str:
@@ -56,7 +53,7 @@ def describe_study(study: Study) -> str:
     return "\n".join(lines)
 
 
-def selection_text(selection: "Selection") -> str:
+def selection_text(selection: Selection) -> str:
     """Describe the rule by which images were selected, and its consequence for the counts."""
     if selection.is_by_others:
         return (
@@ -78,7 +75,7 @@ def left_out_lines(left_out: Mapping[str, Mapping[str, str]]) -> list[str]:
     ]
 
 
-def allowed_text(allowed: "Sequence[Allowed]") -> str:
+def allowed_text(allowed: Sequence[Allowed]) -> str:
     """Print which analyses the data allow, and what is missing for others."""
     from bayesrep.studies.capabilities import supports_adjustment
 

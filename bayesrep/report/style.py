@@ -76,17 +76,14 @@ def legend_below(figure: Any, *, columns: int = 6) -> None:
 
 
 def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure, a specification or a drawing, whole or not at all, as its suffix names.
-
-    A figure that is drawn again gives the same bytes. A PDF holds its fonts (type 42), so that text
-    can be searched and edited, and an SVG its text as text.
-    """
+    """Write a figure, a specification or a drawing, whole or not at all, the same bytes again."""
     kind = check_format(path).suffix.lower()[1:]
     if isinstance(figure, Mapping):
         save_picture(figure, path)
         return
     from matplotlib import rc_context
 
+    # Text that can be searched and edited.
     settings: Any = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "bayesrep"}
     date = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
     with default_style(), rc_context(settings), replaced_file(path) as partial:

@@ -10,10 +10,7 @@ _MOST_BESIDE = 4
 
 
 def subsets_text(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
-    """Rows of `bayesrep.protocols.compare_subsets` as in table 2 of Shankar et al. (2020).
-
-    Of many subsets four stand beside each other, the others below.
-    """
+    """Rows of `bayesrep.protocols.compare_subsets` as in table 2 of Shankar et al. (2020)."""
     names = table["subset"].unique(maintain_order=True).to_list()
     who = table.filter(subset=names[0])
     parts = []

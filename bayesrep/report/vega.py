@@ -1,9 +1,4 @@
-"""Vega-Lite specifications as plain data, and Vega itself.
-
-A chart draws rows of named data sets. What a control of the page changes is a parameter of the
-chart, which says by itself what follows from it: the page's script sets parameters and computes no
-number. Colours are names of the page's style variables; on paper they have colours of their own.
-"""
+"""Vega-Lite specifications as plain data, and Vega itself."""
 
 import json
 import re

@@ -1,10 +1,4 @@
-"""Read the answers of a study's classifiers from its folder.
-
-The files are those of `bayesrep.predict`, or of an import that knows the answers (see `folder`):
-with the columns image, label (or the labels of images.parquet), label_1 ... label_5 and
-probability_1 ... probability_5, of which a protocol may need the first alone. Counts of annotators
-are not needed: a folder that `bayesrep.predict` began will do.
-"""
+"""Read the answers of a study's classifiers from its folder, with or without its counts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,15 +1,8 @@
 """Repeated attempts: each classifier solved each image of a data set k of n times.
 
-A study keeps one answer of a classifier to an image. Where a model was asked several times, the
-study's folder also holds
-
-    attempts.parquet    dataset, image, classifier, solved, attempts
-
-with one row for each data set, image and classifier: `solved` (Int64) of `attempts` (Int64, at
-least 1) attempts were right. Classifiers may differ in their images and in their attempts. Tables
-of others hold the same (CSV and its kin, a workbook, Parquet), where `item` is read as image and
-`model` as classifier; where there is no column `attempts`, each row is one attempt and `solved` (or
-`correct`) is true or false.
+The table, of a study's folder or of others, has a row for each data set, image (or item) and
+classifier (or model): `solved` of `attempts`, at least 1, were right. Without a column `attempts`
+each row is one attempt, and `solved` (or `correct`) is true or false.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,9 +1,4 @@
-"""Capabilities of a benchmark's data: comparisons of two versions that they support or lack.
-
-The comparison that is printed everywhere is of raw accuracies: so many points lost from one version
-to the next. It says nothing of *why*. That the models are to blame needs items of both versions to
-be equally clear to people, which only fresh answers about both can show (Engstrom et al., 2020).
-"""
+"""Capabilities of a benchmark's data: comparisons of two versions that they support or lack."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -178,15 +173,12 @@ def _judge_counts(data: AnnotatedSet, words: Words) -> Allowed:
 
 
 def looks_cut(data: AnnotatedSet) -> tuple[int, int, int] | None:
-    """The lowest k of n, and its items, where counts look selected by themselves; None elsewhere.
-
-    Of items shown to the most usual number n, at least `MIN_CUT_ITEMS` have the lowest count k ≥ 1.
-    Without a rule, the probability of k − 1 would be of the same order.
-    """
+    """The lowest k of n, and its items, where counts look selected by themselves; else None."""
     sizes, many = np.unique(data.shown, return_counts=True)
     n = int(sizes[many.argmax()])
     counts = np.bincount(data.selected[data.shown == n], minlength=n + 1)
     lowest = int(np.flatnonzero(counts)[0])
+    # Without a rule, the probability of k − 1 would be of the same order.
     if lowest == 0 or n < 2 or counts[lowest] < MIN_CUT_ITEMS:
         return None
     return lowest, n, int(counts[lowest])

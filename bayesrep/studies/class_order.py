@@ -1,10 +1,4 @@
-"""Mismatched class numbers of labels and answers: from 1 on one side, or sorted as text.
-
-Where labels and answers of classifiers are numbers, nothing in either says what the numbers mean.
-If one side counts from 1, or numbered its folders in the order of text (0, 1, 10, 100, ...), every
-answer is held against another class, and the accuracy that comes out is wrong without a trace but
-one: read otherwise, the classifiers are right.
-"""
+"""Mismatched class numbers of labels and answers: from 1 on one side, or sorted as text."""
 
 from typing import Any, NamedTuple
 

@@ -1,8 +1,4 @@
-"""Columns of tables by other names than ours: item for image, model for classifier, and so on.
-
-Aliases mean what ours do, in every reader. Synonyms are what people call the columns of counts and
-predictions; whoever reads a table by them says so.
-"""
+"""Columns of tables by other names than ours: item for image, model for classifier, and so on."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -75,11 +71,7 @@ def in_our_words(
 
 
 def find_synonyms(columns: Sequence[str], fold: Callable[[str], str]) -> dict[str, Collection[str]]:
-    """Find the columns that may be ours under a usual name, by ours; `fold` spells names alike.
-
-    As with aliases, nothing is ours whose companions are missing: `n` is `shown` only beside `k`,
-    `yes` or `selected`. Votes are those for yes beside a total, and the total beside those.
-    """
+    """Find the columns that may be ours under a usual name, by ours; `fold` spells names alike."""
     found: dict[str, Collection[str]] = {}
     for group in _JOINT_SYNONYMS:
         if group == ("worker", "selected") and "shown" in {*columns, *found}:

@@ -1,9 +1,4 @@
-"""Study contents, complete or not yet, as readers return them and folders hold them.
-
-A study needs counts of annotators and predictions of classifiers. Either may come first: published
-answers await their counts, tables of counts await their predictions. `StudyContents` is all of
-these and the whole study, written by one function and read by one.
-"""
+"""Study contents, complete or not yet, as readers return them and folders hold them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

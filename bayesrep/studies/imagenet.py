@@ -1,9 +1,6 @@
-"""The 1,000 classes of ImageNet (ILSVRC 2012) and their order.
+"""The 1,000 classes of ImageNet (ILSVRC 2012), numbered by their WordNet numbers sorted as text.
 
-Classifiers number the classes by their WordNet numbers (wnid) sorted as text: class 0 is n01440764.
-Two other orders are in circulation and give chance accuracy when they are mistaken for it: the
-challenge's own numbers 1 to 1,000 (its development kit), and the folder names "0" to "999" sorted
-as text.
+The challenge's own numbers, and folder names "0" to "999" sorted as text, are other orders.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,4 @@
-"""Callers' arrays: aligned by their labels if they have any, and protected from later changes.
-
-Frames and series of pandas have an index and names of columns, frames of polars names of columns,
-arrays of xarray coordinates. What only counts is not a label, and what has none goes by its place.
-"""
+"""Callers' arrays: aligned by their labels if they have any, and protected from later changes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -50,12 +46,7 @@ def order_columns(correct: Any, classifiers: Sequence[str], where: str) -> Any:
 
 
 def align_rows(arrays: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Align arrays of the same rows: those that have an index are brought into one order.
-
-    Labels that are names go by `images`, numbers of rows by the first index, which also names the
-    images where nothing else does. Other labels, and an order that leaves open in which an array
-    without labels beside them is, are refused.
-    """
+    """Bring arrays of the same rows that have an index into one order; refuse unclear ones."""
     aligned = {n: v.to_pandas() if hasattr(v, "coords") else v for n, v in arrays.items()}
     index = {name: values.index for name, values in aligned.items() if hasattr(values, "iloc")}
     index = {n: i.get_level_values("image") if "image" in i.names else i for n, i in index.items()}

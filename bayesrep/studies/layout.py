@@ -1,23 +1,7 @@
 """A study on disk, a folder of Parquet files that anything can read: its files and columns.
 
-    study.json                                  format, name, roles, classifiers, provenance, truth
-    images.parquet                              dataset, image, label, optional group columns
-    counts.parquet                              dataset, image, selected, shown
-    annotations.parquet                         beside or instead: dataset, image, worker, selected
-    predictions/<dataset>/<classifier>.parquet  image, correct; where the answers are known, label,
-                                                label_1 ... label_5 and probability_1 ... 5
-    attempts.parquet                            where classifiers were asked several times: dataset,
-                                                image, classifier, solved, attempts
-    roles.json                                  role to data set, of answers that await their counts
-    provenance.json                             where answers that await their counts came from
-    logits/<dataset>/                           classifiers' outputs, where they were asked for
-    failures.parquet                            dataset, image, reason, left_out: where images could
-                                                not be decoded
-
 Names of data sets and classifiers are percent-encoded in file names. Images keep the order of
-counts.parquet; all other tables are joined to it by name. `classifiers` may be left out of
-study.json: then they are the files found, sorted. Images that are left out are passed over in all
-tables.
+counts.parquet; all other tables are joined to it by name.
 """
 
 from collections.abc import Iterable
@@ -33,8 +17,8 @@ ATTEMPTS_FILE = "attempts.parquet"
 FAILURES_FILE = "failures.parquet"
 PREDICTIONS_FOLDER = "predictions"
 LOGITS_FOLDER = "logits"
-ROLES_FILE = "roles.json"
-PROVENANCE_FILE = "provenance.json"
+ROLES_FILE = "roles.json"  # role to data set, of answers that await their counts
+PROVENANCE_FILE = "provenance.json"  # where such answers came from
 STUDY_FILES = (
     *(MANIFEST_FILE, IMAGES_FILE, COUNTS_FILE, ANNOTATIONS_FILE, ATTEMPTS_FILE, FAILURES_FILE),
     *(ROLES_FILE, PROVENANCE_FILE),

@@ -1,10 +1,8 @@
 """Who answered: the same people about both data sets, or how many about each, where that is known.
 
-A crowd's leniency is the log odds by which it selects images more often than others would. Of W
-people whose leniencies have the standard deviation τ a crowd's has about τ / √(0.3 W), since few
-give most of the answers, and at most τ / √n, where each of n answers about an image is another's.
-In thirteen crowdsourced tasks τ had a median of 1.1 and log τ a standard deviation
-of 0.31 (`docs/crowd.md`), wherever the frequencies lay.
+A crowd of W people whose leniencies have the standard deviation τ has one of about τ / √(0.3 W),
+and at most τ / √n of n answers about an image; τ had a median of 1.1 in thirteen tasks
+(`docs/crowd.md`).
 """
 
 import math
@@ -70,10 +68,7 @@ def people_violations(
 
 
 def leniency_scale(people: Annotators, shown: Sequence[float]) -> float:
-    """Compute the median of the standard deviation of λ, in logits, between two crowds.
-
-    `shown` are their mean numbers of annotators of an image.
-    """
+    """Compute the median of λ's standard deviation, in logits, from both mean numbers shown."""
     if people is None or people == SAME_CROWD:
         return 0.0
     effective = EFFECTIVE_SHARE * min(people, 1e12)  # more overflow, and spread no less

@@ -44,10 +44,7 @@ class Truth(Compared):
 
 @dataclass(frozen=True)
 class Manifest:
-    """Content of study.json; `classifiers` is None if it leaves them to the folders.
-
-    `selections` are the rules by which images were kept, by data set.
-    """
+    """Content of study.json; `classifiers` is None if it leaves them to the folders."""
 
     name: str
     roles: Mapping[str, str]

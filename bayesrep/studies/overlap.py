@@ -1,18 +1,12 @@
 """How much classifiers that answer about the same images say together.
 
-Within a cell of equal (k, n) answers of two classifiers are correlated, through the spread of s
-given k and through what else makes an image hard. A product of the classifiers' likelihoods counts
-C classifiers' worth of information about all that they share, where less is there. With the
-residuals r_cx = f_cx − q_c[cell] the score of a shared parameter is Σ_x Σ_c r_cx a_x; its variance
-is that of the sums over classifiers, and the product's information is the sum of the variances. The
-weight that makes the two agree,
+A product of the classifiers' likelihoods counts C classifiers' worth of information about all that
+they share. The weight that makes a shared parameter's score vary by the product's information is
 
-    w  =  Σ_x Σ_c r_cx²  /  Σ_x (Σ_c r_cx)²,
+    w  =  Σ_x Σ_c r_cx²  /  Σ_x (Σ_c r_cx)²,      r_cx = f_cx − q_c[cell],
 
-is 1 / (1 + (C − 1) ρ) where all pairs of classifiers have the correlation ρ: 1 for one classifier
-and for independent ones, 1 / C for copies of one. Where answers about a cell's images hang together
-within a classifier, so that Var(y) is v times the binomial's, a residual counts 1 / v of that in
-each score: variances are then 1 / v of these, products of different classifiers 1 / v².
+1 / (1 + (C − 1) ρ) where all pairs have the correlation ρ. Where Var(y) is v times the binomial's,
+a residual counts 1 / v of that in each score.
 
 References
 ----------
@@ -34,8 +28,7 @@ def overlap_weight(
 ) -> float:
     """Compute w from the cells of groups of images, and v from m and q; without it v is 1.
 
-    1 where it is not known which answers are about the same images (`Cells.squares`), and 1 / C
-    where no cell has two images, or all classifiers are always right, so that nothing can be told.
+    1 where `Cells.squares` is unknown, 1 / C where nothing can be told.
     """
     alone = together = 0.0
     classifiers = 1

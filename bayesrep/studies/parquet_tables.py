@@ -42,10 +42,7 @@ def read_counts_alone(path: Path, problems: Problems) -> pl.DataFrame | None:
 
 
 def read_annotations(path: Path, problems: Problems) -> pl.DataFrame | None:
-    """Read the answers by worker: dataset, image, worker, selected, and where it is known position.
-
-    None where there are no answers by worker.
-    """
+    """Read the answers by worker: dataset, image, worker, selected[, position]; or None."""
     file = path / layout.ANNOTATIONS_FILE
     if not file.exists():
         return None
@@ -84,10 +81,7 @@ def read_keyed(file: Path, columns: list[str], problems: Problems) -> pl.DataFra
 
 
 def read_failures(path: Path, problems: Problems) -> pl.DataFrame | None:
-    """Read the images that could not be decoded: dataset, image, reason, left_out; often none.
-
-    Files from before images could be left out have no such column, and leave out none.
-    """
+    """Read the images that could not be decoded: dataset, image, reason, left_out; often none."""
     file = path / layout.FAILURES_FILE
     if not file.exists():
         return pl.DataFrame(schema=FAILURE_SCHEMA)
@@ -95,7 +89,7 @@ def read_failures(path: Path, problems: Problems) -> pl.DataFrame | None:
     table = problems.attempt(lambda: parquet.read(file, file.name, columns, further=["left_out"]))
     if table is None:
         return None
-    if "left_out" not in table.columns:
+    if "left_out" not in table.columns:  # a file from before images could be left out
         table = table.with_columns(left_out=False)
     table = table.select(list(FAILURE_SCHEMA))
     if table.schema != FAILURE_SCHEMA or any(column.null_count() for column in table):
@@ -188,10 +182,7 @@ def _is_textual(dtype: pl.DataType) -> bool:
 
 
 def label_violations(where: object, tables: Iterable[pl.LazyFrame]) -> Iterator[Violation]:
-    """Check that all answers about an image are about one label.
-
-    Those of tables that name data set, image and label; a pass over these columns.
-    """
+    """Check that all answers about an image are about one label."""
     key, label = ["dataset", "image"], pl.col("label")
     named = [
         table.select(pl.col(*key, "label").cast(pl.String))

@@ -1,8 +1,4 @@
-"""Populations that studies are simulated from, and their true values.
-
-Densities of the selection frequency and accuracy curves of each process and scenario, set so that
-means and accuracies are as published (see `bayesrep.studies.simulate`).
-"""
+"""Populations that studies are simulated from, set to published means and accuracies."""
 
 import csv
 from collections.abc import Callable, Mapping
@@ -88,11 +84,8 @@ def _probit_curve(s: Floats, a: float | Floats, b: float) -> Floats:
     return ndtr(a + b * s)
 
 
-WAVE_AMPLITUDE = 0.4
-
-
 def _wavy_curve(s: Floats, a: float | Floats, b: float) -> Floats:
-    return ndtr(a + b * s + WAVE_AMPLITUDE * np.sin(5 * np.pi * s))
+    return ndtr(a + b * s + 0.4 * np.sin(5 * np.pi * s))
 
 
 BERNSTEIN_DEGREE = 24
@@ -209,8 +202,7 @@ def _calibrate_curves(
 ) -> tuple[Floats, Floats]:
     """Solve for curve parameters [C, 2] of both data sets with the target population accuracies.
 
-    The replication's curve satisfies ∫ g p_rep = replication and ∫ g p_ref = adjusted; the
-    reference's has the same steepness and the intercept that gives ∫ g p_ref = reference.
+    ∫ g p_rep = replication, ∫ g p_ref = adjusted; as steep a curve has ∫ g p_ref = reference.
     """
     s1, w1 = process.nodes(mixtures["reference"])
     s2, w2 = process.nodes(mixtures["replication"])
@@ -240,16 +232,12 @@ def _calibrate_curves(
 
 @dataclass(frozen=True)
 class SimulatedWorld:
-    """The populations of a scenario, and their true values.
-
-    `curves` are those of the reference and of the replication; `frequencies` holds nodes and
-    weights of both densities of s.
-    """
+    """The populations of a scenario, and their true values."""
 
     process: _Process
     scenario: Scenario
     mixtures: Mapping[Role, Mixture]
-    frequencies: Mapping[Role, tuple[Floats, Floats]]
+    frequencies: Mapping[Role, tuple[Floats, Floats]]  # nodes and weights of the densities
     curves: Mapping[Role, Floats]
     truth: Truth
 
@@ -341,10 +329,7 @@ def _shift_curve(world: SimulatedWorld, curve: Floats, accuracy: float) -> Float
 def draw_correct(
     seed: np.random.SeedSequence, world: SimulatedWorld, role: Role, s: Floats, ease: float | Floats
 ) -> Bools:
-    """Correctness [N, C] with marginal probability g_c(s_x) and a difficulty shared per image.
-
-    `ease`, or ease [N], is what an image's class adds to a curve's first parameter.
-    """
+    """Correctness [N, C] of probability g_c(s_x), with `ease` [N] added to g's first parameter."""
     curves = world.curves[role]
     difficulty, noise = (np.random.default_rng(child) for child in seed.spawn(2))
     shared = SHARED_DIFFICULTY * difficulty.standard_normal(len(s))

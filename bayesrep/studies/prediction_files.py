@@ -31,10 +31,7 @@ def listed_or_found(path: Path, manifest: Manifest, problems: Problems) -> list[
 
 
 def complete_classifiers(path: Path, manifest: Manifest) -> list[str]:
-    """Return, sorted, the classifiers with a file in every folder of predictions that must have it.
-
-    Candidates may be without predictions altogether; where they have some, they count.
-    """
+    """Return, sorted, the classifiers with a file in every folder that must have one."""
     predicted = [
         names
         for role, dataset in manifest.roles.items()
@@ -65,11 +62,8 @@ class Dataset:
 def read_correctness(
     dataset: Dataset, classifiers: Sequence[str], complete: Collection[str], problems: Problems
 ) -> Bools | None:
-    """Read the classifiers' correctness on each image of a data set, [N, C].
-
-    Files of classifiers that are neither listed nor `complete` belong to evaluations that are
-    still to be made on another data set, and are left alone.
-    """
+    """Read the classifiers' correctness on each image of a data set, [N, C]."""
+    # Files of others belong to evaluations still to be made on another data set.
     where, order = layout.prediction_folder(dataset.name), dataset.order
     present = layout.predicted_classifiers(dataset.path, dataset.name)
     if dataset.role == "candidates" and not present:
@@ -107,11 +101,7 @@ def _file_violations(
 
 @dataclass(frozen=True, eq=False)
 class _File:
-    """Content of one file, in the order of the counts, and the rules it breaks.
-
-    `correct` [N] is set if none is broken, `judged` are its columns label and content, and
-    `undecoded` the images without an answer since they could not be decoded.
-    """
+    """Content of one file, in the order of the counts, and the rules it breaks."""
 
     violations: Sequence[Violation]
     correct: NDArray[Any] | None = None
@@ -186,10 +176,8 @@ class _Agreement:
                 yield Violation(rule, where=where, images_file=kind, **facts)
                 continue
             other = self._first[kind][0]
-            if kind == "label":
-                rule = "classifiers-judged-by-other-labels"
-            else:
-                rule = "classifiers-shown-something-else"
+            judged, shown = "classifiers-judged-by-other-labels", "classifiers-shown-something-else"
+            rule = judged if kind == "label" else shown
             yield Violation(rule, where=where, other_classifier=other, **facts)
 
     def _note(self, kind: str, classifier: str, differing: Bools) -> None:

@@ -1,8 +1,4 @@
-"""Answers of classifiers, or people, on the images of one data set: classes and confidences.
-
-A study keeps only whether each answer is right, which is all that adjusted accuracies need.
-Protocols that need the answers themselves take these arrays.
-"""
+"""Answers of classifiers, or people, on the images of one data set: classes and confidences."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,9 +1,4 @@
-"""Read a study from its folder (see `layout`), and list every broken rule on the way.
-
-`inspect` adds what it finds to a list of problems and returns the study: the list is a check, the
-study a read. So is every step of it; a step that found a problem returns None. The rules of the
-values themselves live in `rules`; here are those of files, columns and how the tables join.
-"""
+"""Read a study from its folder (see `layout`), and list every broken rule on the way."""
 
 import os
 from collections.abc import Iterator, Sequence

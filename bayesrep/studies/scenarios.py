@@ -1,33 +1,17 @@
-"""Scenarios of a simulated replication, by name: departures from the plain one.
+"""Scenarios of a simulated replication, by name: each one departure from the plain world.
 
-In the plain world selection frequencies s are mixtures, different ones for the two data sets, and
-every annotator of an image is drawn afresh and answers independently. A scenario changes one thing:
-
-*Frequencies.* s may be 1 for a part of the images, near 1 for most, have three modes or one, or lie
-at both ends.
-
-*Collection.* The replication's images may come from a pool of candidates: each is measured once,
-and so many are kept of every measured count as the reference has; then they are measured again.
-With the pool's density p and P_k(s) = Binomial(k; n, s), the images kept have the density
+*Collection.* Candidates with the density p are measured once, P_k(s) = Binomial(k; n, s), and so
+many are kept of every count as the reference has; the images kept have the density
 
     p_rep(s)  =  p(s) Σ_k P_k(s) r_k,      r_k = ∫ P_k p_ref / ∫ P_k p        (an endless pool)
 
-which is not p_ref: what was selected by a noisy measurement is worse than it measured.
 (Engstrom et al., 2020, section 3 and appendix B.1: how ImageNet-v2 was made, and why.)
 
-*Annotators.* Answers about one image may depend on each other, since they were given in one grid of
-images, or under one label's description: with an intraclass correlation ρ an image's answers are
-Bernoulli of s' ~ Beta(s (1/ρ − 1), (1 − s)(1/ρ − 1)), in each data set by itself. Workers may be
-stricter or more lenient: worker w selects with probability Φ(√(1 + σ²) Φ⁻¹(s) + σ z_w), z_w ~
-N(0, 1), whose mean over workers is s. Drawn afresh for every answer they leave counts binomial; a
-crowd of which each worker answers about many images of a data set does not, and it may be the
-other data set's too. Annotators may be asked until the answer is clear.
+*Annotators.* With an intraclass correlation ρ an image's answers are Bernoulli of
+s' ~ Beta(s (1/ρ − 1), (1 − s)(1/ρ − 1)). Worker w selects with probability
+Φ(√(1 + σ²) Φ⁻¹(s) + σ z_w), z_w ~ N(0, 1), whose mean over workers is s.
 
-*Selection.* The counts at hand may be those by which images were kept: all others are gone. Of the
-images kept, s has the density p(s) a(s) / ∫ a p, where a(s) is the chance to be kept.
-
-*Classes.* Classifiers may find some classes easier than others, and the replication may hold other
-shares of them.
+*Selection.* By the counts at hand: s has the density p(s) a(s) / ∫ a p, a(s) the chance to be kept.
 """
 
 from collections.abc import Mapping
@@ -47,15 +31,11 @@ from bayesrep.types import Floats, Ints
 
 @dataclass(frozen=True)
 class Mixture:
-    """A mixture over the selection frequency.
-
-    `locations` are component means on the logit scale; `spreads` are the components' logit
-    standard deviations (logit-normal) or concentrations a + b (beta).
-    """
+    """A mixture over the selection frequency."""
 
     weights: tuple[float, ...]
-    locations: tuple[float, ...]
-    spreads: tuple[float, ...]
+    locations: tuple[float, ...]  # means on the logit scale
+    spreads: tuple[float, ...]  # logit standard deviations, or concentrations a + b of betas
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,11 +1,7 @@
 """Selection of items by the very counts at hand: a truncation of their distribution.
 
-A benchmark keeps an item because a rule on noisy counts fired: all of 6 annotators agreed, at least
-3 of 5, the worst of 3 was mild, no model solved it. Items that missed the rule by chance are absent
-from these counts. Given the rule, the likelihood of a count is conditional on passing it.
-
-Items selected by one batch of answers and measured by another need no such care, and say so:
-`at least 3 of 5 by other answers`.
+Given the rule, the likelihood of a count is conditional on passing it. Items selected by one batch
+of answers and measured by another need no such care: `at least 3 of 5 by other answers`.
 """
 
 import re
@@ -39,26 +35,14 @@ _ROUNDING_SLACK = 1e-9  # 70 % of 10 is 7, despite rounding
 class Selection:
     """Rule that says which counts of an item are kept.
 
-    Attributes
-    ----------
-    rule
-        In words, such as "all of 6" (the grammar: `GRAMMAR`); of a table any words.
-    table
-        The accepted counts with the probability of each, instead of a rule in words.
-
-    Raises
-    ------
-    StudyError
-        Where the words are not a rule, or the table has no probabilities.
-
     Examples
     --------
     >>> Selection("at least 3 of 5").probability([2, 3, 5], [5, 5, 5]).tolist()
     [0.0, 1.0, 1.0]
     """
 
-    rule: str
-    table: Accepted | None = None
+    rule: str  # in words of `GRAMMAR`; of a table any words
+    table: Accepted | None = None  # instead of a rule in words
 
     def __post_init__(self) -> None:
         for violation in self._violations():

@@ -1,31 +1,18 @@
 """Simulated studies whose true adjusted accuracies are known.
 
 All generating processes imitate the study of Engstrom et al. (2020): mean selection frequencies
-0.852 and 0.807 (their section 3), the 136 classifiers of their table 2 with the accuracies printed
-there, and a replication whose images are harder mostly because their selection frequencies are
-lower. One third of every classifier's accuracy drop is real (a true mean bias-corrected gap of
-4.2 %), two thirds come from selection.
+0.852 and 0.807 (their section 3), the 136 classifiers of their table 2, and a third of every
+classifier's accuracy drop real. Their curves are
 
-`outside`
-    s is a mixture of logit-normal distributions and the accuracy curve a probit,
-    g_c(s) = Φ(a_c + b_c s). Neither belongs to the family that `bayesrep.fit` fits.
-`non-monotone`
-    The same mixtures and g_c(s) = Φ(a_c + b_c s + 0.4 sin 5πs), which falls between s = 0.5 and
-    0.7 and near 1.
-`inside`
-    s is a mixture of three beta distributions with components shared by the data sets, and g_c is
-    a polynomial in Bernstein form, Σ_j Φ(a_c + b_c j/d) Binomial(j; d, s).
-
-A scenario (`bayesrep.studies.scenarios`) changes the populations; then the curves keep their
-steepness and every classifier its reference and adjusted accuracy, from which the replication's
-accuracies and both mean selection frequencies follow.
+    outside         g_c(s) = Φ(a_c + b_c s), s a mixture of logit-normals
+    non-monotone    g_c(s) = Φ(a_c + b_c s + 0.4 sin 5πs), which falls between 0.5 and 0.7
+    inside          g_c(s) = Σ_j Φ(a_c + b_c j/d) Binomial(j; d, s), s a mixture of three betas
 
 The table's numbers are those printed: a mean gap of 12.7 points, where the paper's text says 11.7,
 as timm's published results say for the 135 of the classifiers that they have.
 
-The images of a data set are the same for all classifiers. A difficulty u_x ~ N(0, 1) of image x,
-seen by every classifier but by no annotator, enters each one's latent score with weight
-`populations.SHARED_DIFFICULTY`; g_c remains the exact marginal curve, so the truth is unaffected.
+A difficulty u_x ~ N(0, 1) of image x, the same for all classifiers, enters each latent score with
+weight `populations.SHARED_DIFFICULTY`; g_c remains the exact marginal curve.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,6 @@
-"""Sufficient statistics: a study of any size as counts on cells.
+"""Sufficient statistics: a study of any size as counts on cells, the distinct (selected, shown).
 
-For one classifier an image enters only through (selected, shown, correct). So a data set reduces to
-its cells, the distinct (selected, shown) pairs, with the number of images in each and, for each
-classifier, the number correct. Cells of shards add up exactly, and nothing that works on them
-depends on the number of images.
+For one classifier an image enters only through (selected, shown, correct).
 """
 
 import json

@@ -1,8 +1,4 @@
-"""A study: annotation counts of several data sets and every classifier's correctness on them.
-
-Nothing here estimates anything. A `Study` is data that obeys the rules in `rules`, checked
-once at construction, so that every later room can rely on it.
-"""
+"""A study: counts of several data sets and classifiers' correctness, checked by `validation`."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -116,7 +112,11 @@ class Study(Compared):
                 where, (one.name, one.labels), (other.name, other.labels)
             )
         if self.truth is not None:
-            yield from _truth_violations(where, self.truth, len(self.classifiers))
+            for name in ("adjusted_accuracy", "reference_accuracy", "replication_accuracy"):
+                shape, count = np.shape(getattr(self.truth, name)), len(self.classifiers)
+                if shape != (count,):
+                    facts = {"quantity": name, "shape": list(shape), "classifier_count": count}
+                    yield Violation("truth-shape-wrong", where=where, **facts)
         yield from people_violations(where, self.provenance, (one.shown, other.shown))
         try:
             json.dumps(self.provenance, allow_nan=False)
@@ -367,14 +367,6 @@ def _one_per_image(counts: Any, size: int) -> Any:
     """Repeat a scalar count for every image; leave anything else for the rules to judge."""
     numbers = validation.as_numbers(counts)
     return np.full(size, numbers) if numbers is not None and numbers.ndim == 0 else counts
-
-
-def _truth_violations(where: str, truth: Truth, classifiers: int) -> Iterator[Violation]:
-    for name in ("adjusted_accuracy", "reference_accuracy", "replication_accuracy"):
-        shape = np.shape(getattr(truth, name))
-        if shape != (classifiers,):
-            facts = {"quantity": name, "shape": list(shape), "classifier_count": classifiers}
-            yield Violation("truth-shape-wrong", where=where, **facts)
 
 
 def shared_classes(study: Study) -> dict[str, NDArray[np.str_]]:

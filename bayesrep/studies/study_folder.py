@@ -32,11 +32,7 @@ _COLUMNS_OF_PART: Mapping[str, Sequence[str]] = {
 
 @dataclass(frozen=True, eq=False)
 class StudyFolder:
-    """A folder of a study, or of answers that await their counts; or one that is still to be.
-
-    Each question looks at the folder when it is asked. What a file says that is broken is a
-    `StudyError`.
-    """
+    """A folder of a study, or of answers that await their counts; or one that is still to be."""
 
     path: Path  # path: The folder
 

@@ -1,8 +1,6 @@
 """The rules a study obeys, each a generator of one-line violations.
 
-Both doors into the library use these functions: construction in memory raises the first violation,
-reading from disk takes them all (`bayesrep.studies.violations`). `where` names the place ("data set
-'v1'", or a file and a data set) and starts every line.
+`where` names the place ("data set 'v1'", or a file and a data set) and starts every line.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,10 +33,7 @@ def raise_first(violations: Iterable[Violation]) -> None:
 
 
 def as_numbers(values: Any) -> Ints | Floats | None:
-    """Turn array-like numbers into int64, or into float64 with NaN for what is missing.
-
-    None where the values are not numbers.
-    """
+    """Turn array-like numbers into int64, or float64 with NaN for missing; None if not numbers."""
     if isinstance(values, np.ma.MaskedArray):  # np.asarray would silently uncover masked entries
         return np.ma.filled(values.astype(np.float64), np.nan)
     try:
@@ -82,11 +77,7 @@ def count_violations(where: str, images: Names, selected: Any, total: Any) -> It
 def value_violations(
     where: str, selected: Ints, total: Ints, words: Mapping[str, str] = ANSWER_WORDS
 ) -> Iterator[Violation]:
-    """Check that counts are of answers one by one: no percentages, no answer several times.
-
-    At most one data set in a million (`LEAST_CHANCE`) is refused wrongly. Percentages of some
-    40 images or less may pass. A message calls counts by `words`.
-    """
+    """Check that counts are of answers one by one: no percentages, no answer several times."""
     pairs, images = np.unique((total << 32) | selected, return_counts=True)
     sizes, starts = np.unique(pairs >> 32, return_index=True)
     tests = len(sizes) + (len(sizes) > 1)
@@ -104,10 +95,7 @@ def value_violations(
 def correct_violations(
     where: str, images: Names, correct: Any, classifiers: Sequence[str] | None = None
 ) -> Iterator[Violation]:
-    """Check that correctness [N, C] is true or false (or 1 and 0) for every image and classifier.
-
-    Where the classifiers' names are not given, a column is named by its number.
-    """
+    """Check that correctness [N, C] is true or false (1 or 0) for every image and classifier."""
     boolean = np.asarray(correct).dtype.kind == "b"
     values = np.asarray(correct) if boolean else as_numbers(correct)
     if values is None:
@@ -129,10 +117,7 @@ def correct_violations(
 
 
 def text_violations(where: str, images: Names, name: str, values: Column) -> Iterator[Violation]:
-    """Check that a label or group column has one value per image, none missing.
-
-    A missing value is None, NaN or the empty text.
-    """
+    """Check that a label or group column has one value per image: not None, NaN or empty."""
     if len(values) != len(images):
         counts = {"value_count": len(values), "image_count": len(images)}
         yield Violation("column-length-not-images", where=where, column=name, **counts)
@@ -158,10 +143,7 @@ def classifier_violations(where: str, classifiers: Sequence[str]) -> Iterator[Vi
 
 
 def role_violations(where: str, names: Sequence[tuple[str, str]]) -> Iterator[Violation]:
-    """Check that a study has both required roles, and its data sets names of their own.
-
-    `names` are pairs of a role and its data set's name.
-    """
+    """Check that (role, data set) pairs have both required roles, and distinct data sets."""
     if long := layout.too_long(name for _, name in names):
         yield Violation("name-too-long-for-file", where=where, names=listing(long, "data set"))
     roles = [role for role, _ in names]

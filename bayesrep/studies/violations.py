@@ -11,10 +11,7 @@ _Value = TypeVar("_Value")
 
 
 class Problems(list[Violation]):
-    """Violations in the order in which they were found; empty, and thus false, if there are none.
-
-    A step of a reading takes the list, adds what it finds, and returns None where it cannot go on.
-    """
+    """Violations in the order in which they were found; false if there are none."""
 
     def add(self, rule: LiteralString, /, **facts: Any) -> None:
         """Add a rule that is broken; `facts` are those of its sentence."""

@@ -1,11 +1,4 @@
-"""Items and images, models and classifiers: the words of a study, chosen by where it comes from.
-
-The library speaks of images, classifiers and annotators. Whoever evaluates language models has
-items, models and judges, or solvers; the mathematics is the same. Tables may use either's names of
-columns (`bayesrep.studies.column_aliases`), and a study's provenance names the words to print
-(`words_of`). Sentences take these `Words` from a study, its statistics, or a posterior's record.
-Names that programs read (columns, names in JSON, names of checks) are the same for all.
-"""
+"""Items and images, models and classifiers: words to print, by where a study comes from."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace

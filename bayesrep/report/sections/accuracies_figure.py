@@ -34,10 +34,7 @@ NO_CHOICE: Mapping[str, Any] = {"chosen": -1, "search": ""}
 
 
 def accuracies_figure(estimates: AccuracyEstimates, drop: Drop | None = None) -> Figure:
-    """Draw every classifier as measured, and at the same selection frequencies.
-
-    Both axes have the same ends and the same length, whatever the method and the screen.
-    """
+    """Draw every classifier as measured, and at the same selection frequencies."""
     own = estimates.methods[-1]
     with_intervals = ", with 95 % intervals" if estimates.has_intervals else ""
     key = [

@@ -71,18 +71,13 @@ def join_tables(
     for rows in tables:
         for (method,), part in rows.group_by("method", maintain_order=True):
             methods.append(str(method))
-            columns = _of_method(part, methods[-1])
-            table = table.join(columns, on="classifier", how="left", maintain_order="left")
+            columns = [pl.col("adjusted_accuracy").alias(methods[-1])]
+            columns += [pl.col(end).alias(f"{method}_{end}") for end in ("lower", "upper")]
+            if "rhat" in part.columns:
+                columns += [pl.col("rhat"), pl.min_horizontal("ess_bulk", "ess_tail").alias("ess")]
+            own = part.select("classifier", *columns)
+            table = table.join(own, on="classifier", how="left", maintain_order="left")
     return AccuracyEstimates(tuple(methods), table, missing, words_of(study))
-
-
-def _of_method(rows: pl.DataFrame, method: str) -> pl.DataFrame:
-    """A method's columns, and what the posterior's are worth."""
-    columns = ["classifier", pl.col("adjusted_accuracy").alias(method)]
-    columns += [pl.col(end).alias(f"{method}_{end}") for end in ("lower", "upper")]
-    if "rhat" in rows.columns:
-        columns += ["rhat", pl.min_horizontal("ess_bulk", "ess_tail").alias("ess")]
-    return rows.select(columns)
 
 
 def classifier_rows(

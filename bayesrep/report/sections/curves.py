@@ -229,11 +229,8 @@ def figure(study: Study, posterior: Posterior, *, classifiers: Sequence[str] = (
     if unknown := [name for name in classifiers if name not in study.classifiers]:
         raise StudyError("classifiers-not-in-study", classifiers=listing(unknown, "classifier"))
     curves = CurvesSection.compute(Source(study, Fitted(study, posterior)))
-    chosen = list(classifiers) or _spread(study)
-    return beside([curves.figure(study.classifiers.index(name)) for name in chosen])
-
-
-def _spread(study: Study) -> list[str]:
-    """A few classifiers from the least to the most accurate."""
+    # A few from the least to the most accurate, unless some are named.
     order = np.argsort(study.reference.correct.mean(axis=0), kind="stable")
-    return [study.classifiers[order[place]] for place in spread(len(order), SHOWN_CURVES)]
+    places = list(map(study.classifiers.index, classifiers))
+    places = places or order[spread(len(order), SHOWN_CURVES)].tolist()
+    return beside(list(map(curves.figure, places)))

@@ -140,10 +140,7 @@ class Frequencies(Section):
 
     @property
     def highest_density(self) -> float:
-        """End of the axes of densities: their bands', or twice that of their means where less.
-
-        A density may be infinite at 0 or 1, and its band then is many times as high.
-        """
+        """End of the axes of densities, which may be infinite: their bands', or 2 × their means."""
         inner = 100 * S_FINE >= self.axis_start
         densities = (each.density for each in self.shares.values())
         tops = [np.asarray(each)[:, inner].max(axis=1) for each in densities if each is not None]

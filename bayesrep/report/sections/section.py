@@ -33,10 +33,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Inputs of the sections: a study, its posterior, and point estimates.
-
-    The point estimates may still be in the making; asking for them waits.
-    """
+    """Inputs of the sections: a study, its posterior, and point estimates, maybe in the making."""
 
     study: Study
     posterior: Fitted | None
@@ -126,11 +123,9 @@ class Block:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Section(ABC):
-    """The numbers of a section of the page.
+    """The numbers of a section of the page: a frozen dataclass in its file, in `SECTION_TYPES`.
 
-    A section is a frozen dataclass of its numbers in its own file, and a line in `SECTION_TYPES`.
     ``takes`` names what it takes of a posterior; one that goes on without keeps in ``missing`` why.
-    ``short`` and ``title`` are templates of the study's ``words``, in which all of it is written.
     """
 
     missing: str = ""
