@@ -36,12 +36,9 @@ from bayesrep.studies.study import Study, shared_classes
 from bayesrep.studies.vocabulary import IMAGE_WORDS, Words, words_of
 from bayesrep.types import Float, Int
 
-MIN_EXPECTED_IMAGES = 5.0
-"""Expected images of a class in each data set; rarer classes are pooled."""
-MAX_TESTED_CLASSES = 1_000
-"""The most frequent classes are compared, the rest pooled: time grows with their cube."""
-N_FAMILIES = 3
-"""Families in the familywise error rate: counts, answers and classes."""
+MIN_EXPECTED_IMAGES = 5.0  # expected images of a class in each data set; rarer classes are pooled
+MAX_TESTED_CLASSES = 1_000  # the most frequent; the rest are pooled: time grows with the cube
+N_FAMILIES = 3  # families in the familywise error rate: counts, answers and classes
 IMAGES_CHECK = "images alike at the same frequency"
 
 

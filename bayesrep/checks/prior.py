@@ -48,8 +48,7 @@ MIN_NOISE_RATIO = 2.5
 N_SHUFFLES = 4
 BATCH_SIZE = 32  # quantities
 MEAN_GAP = "(mean gap)"
-MAX_SHIFT = 1.0
-"""Larger shifts are reported, in posterior sd: a quarter of a 95 % interval."""
+MAX_SHIFT = 1.0  # larger shifts are reported, in posterior sd: a quarter of a 95 % interval
 PRIOR_DATA_CONFLICT = "prior-data conflict"
 STRONG_PRIOR = "strong prior or weak likelihood"
 TOO_NOISY = "too few draws to tell"

@@ -25,8 +25,7 @@ from bayesrep.types import Bools, Ints
 
 GRID_IMAGES = 48
 CONTROL_KINDS = ("positive", "negative")
-CONTROL_DATASET = "control"
-"""Name of the data set of all controls."""
+CONTROL_DATASET = "control"  # name of the data set of all controls
 PLACE_COLUMNS = ("task", "place", "dataset", "image", "label", "own", "control", "source")
 """Columns of the tasks' table, with a row for every place that a worker may select."""
 QUESTION_KEY = ("dataset", "image", "label")

@@ -29,8 +29,7 @@ from bayesrep.collect.image_outcomes import IMAGE_KEY
 from bayesrep.errors import StudyError, listing
 from bayesrep.types import Floats, Ints
 
-MOST_PARTITIONED_LABELS = 12
-"""Most labels of an image: all partitions of them are tried."""
+MOST_PARTITIONED_LABELS = 12  # most labels of an image: all partitions of them are tried
 FLAGGED_SHARE = 1 / 3
 _nodes, _weights = np.polynomial.legendre.leggauss(200)
 _QUADRATURE_LEVELS, _QUADRATURE_WEIGHTS = (_nodes + 1) / 2, _weights / 2

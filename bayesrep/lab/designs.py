@@ -13,8 +13,7 @@ from bayesrep.errors import OptionError
 from bayesrep.lab.populations import Design
 
 LEAST_IMAGES = 20
-MAX_SIMULATED_IMAGES = 20_000
-"""Images of a simulated study, at most; beyond, the law holds."""
+MAX_SIMULATED_IMAGES = 20_000  # images of a simulated study, at most; beyond, the law holds
 BUDGET_SHARES = (0.25, 0.5, 1.0, 2.0, 4.0)
 _ROUNDING_MARGIN = 1.0005
 

@@ -37,10 +37,8 @@ from bayesrep.progress import progress_bar
 from bayesrep.studies.populations import Populations
 
 MAX_PLAN_ANSWERS = 200
-ANSWER_OPTIONS = (5, 8, 10, 15, 20, 30, 40, 60)
-"""Numbers of answers to choose from; fewer leave much of p(s) to its assumed shape."""
-PLAN_STUDIES = 12
-"""Simulated studies of the design that is chosen."""
+ANSWER_OPTIONS = (5, 8, 10, 15, 20, 30, 40, 60)  # fewer leave much of p(s) to its shape
+PLAN_STUDIES = 12  # simulated studies of the design that is chosen
 TRUE_DIFFERENCES = (0.0025, 0.005, 0.01, 0.02)
 Z_95 = float(norm.ppf(0.975))
 

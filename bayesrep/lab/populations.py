@@ -34,8 +34,7 @@ from bayesrep.studies.study import Study
 from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import Bools, Floats, Ints
 
-DEFAULT_LENIENCY = 0.5
-"""Sd between workers on the probit scale, assumed where no pilot estimates it."""
+DEFAULT_LENIENCY = 0.5  # sd between workers (probit scale) where no pilot estimates it
 LOGIT_OVER_PROBIT = 1.7
 LOADING_GRID = np.sqrt(np.linspace(0, 0.98, 15))
 TRIAL_IMAGES = 20_000

@@ -28,10 +28,8 @@ from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.study import Study
 from bayesrep.types import Floats, Ints
 
-EASY_RULE = 2, 4
-"""D.3's easy candidates: that so many of so many held-out answers select."""
-LEAST_ANSWERS = 5
-"""Answers by which images are matched: with so many every bin has counts at the same places."""
+EASY_RULE = 2, 4  # D.3's easy candidates: that so many of so many held-out answers select
+LEAST_ANSWERS = 5  # with so many answers every bin has counts at the same places
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,10 +46,8 @@ MIN_PAIR_PROBABILITY = 1e-300
 class GridPairs:
     """All pairs (k, n) of a few n and k = 0..max n, row by row; those with k > n stay empty."""
 
-    log_choices: PerCell
-    """log C(n, k), 0 where k > n."""
-    shown: tuple[int, ...] = field(metadata={"static": True})
-    """The different n, increasing."""
+    log_choices: PerCell  # log C(n, k), 0 where k > n
+    shown: tuple[int, ...] = field(metadata={"static": True})  # the different n, increasing
 
 
 class ListedPairs(NamedTuple):
@@ -66,8 +64,7 @@ class ListedPairs(NamedTuple):
 class DependentPairs(NamedTuple):
     """Any pairs (k, n) of answers with an intraclass correlation within an image."""
 
-    log_given: Float[Array, "cell node"]
-    """log P(k | n, s) without C(n, k) at the nodes of `numerics.logit_quadrature`."""
+    log_given: Float[Array, "cell node"]  # log P(k | n, s) without C(n, k), at the quadrature nodes
     log_choices: PerCell
 
 
@@ -77,10 +74,8 @@ Pairs: TypeAlias = GridPairs | ListedPairs | DependentPairs
 class Truncation(NamedTuple):
     """Truncation of a data set whose images were selected by the counts at hand."""
 
-    probability: PerCell
-    """a(k, n), probability that an image with this pair was kept; has every k of each n."""
-    of_shown: Float[Array, "cell size"]
-    """0/1 indicator of the n of a pair among the different n."""
+    probability: PerCell  # a(k, n), P(an image with this pair was kept); has every k of each n
+    of_shown: Float[Array, "cell size"]  # 0/1 indicator of the n of a pair among the different n
 
 
 class Counts(NamedTuple):

@@ -16,8 +16,7 @@ from bayesrep.numerics.leniency import CrowdAnswers, log_given, panel_logit, str
 from bayesrep.studies.study import Study
 from bayesrep.types import Float, Int
 
-MEAN_BINS, SD_BINS = 60, 6
-"""Bins of the posterior mean and sd of s by which nearly identical images are merged."""
+MEAN_BINS, SD_BINS = 60, 6  # bins of the posterior mean and sd of s that merge images
 
 
 class ImageClusters(NamedTuple):

@@ -55,15 +55,12 @@ from bayesrep.types import Float
 
 Terms: TypeAlias = Float[Array, "*batch term"]
 
-NONPARAMETRIC_SCALE = 4.0
-"""Prior scale of the population's spline and process bends over that of Legendre polynomials."""
-BEND_DF = 4.0
-"""Degrees of freedom of the Student t of the population's bends."""
+NONPARAMETRIC_SCALE = 4.0  # prior scale of spline and process bends over Legendre polynomials'
+BEND_DF = 4.0  # degrees of freedom of the Student t of the population's bends
 
 N_LINEAR = 2  # terms before the bends
 
-link = jax.nn.sigmoid
-"""P(correct) from a curve's η."""
+link = jax.nn.sigmoid  # P(correct) from a curve's η
 
 
 @dataclass(frozen=True, eq=False)

@@ -90,8 +90,7 @@ class JointData(NamedTuple):
     correct: ByCell
     wrong: ByCell
     share: Float[Array, "group"]
-    weight: Float[Array, ""]
-    """w, the power of each classifier's likelihood in the posterior of the shared parameters."""
+    weight: Float[Array, ""]  # w, power of each classifier's likelihood for the shared parameters
 
     @property
     def sizes(self) -> tuple[int, int]:

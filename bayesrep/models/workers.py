@@ -60,8 +60,7 @@ from bayesrep.numerics.leniency import SMALLEST_POSITIVE, log_counts
 from bayesrep.studies.statistics import Cells
 from bayesrep.types import Float, no_type_check
 
-N_BASIS = 8
-"""Rank of the workers' probabilities of selecting an image, as functions of s."""
+N_BASIS = 8  # rank of the workers' probabilities of selecting an image, as functions of s
 
 
 @no_type_check
@@ -92,8 +91,7 @@ class WorkerDesign(NamedTuple):
 
     basis: Float[Array, "node basis"]
     coef: Float[Array, "basis known"]
-    answered: Float[Array, "cluster known"]
-    """Numbers of a cluster's images that each known worker answered."""
+    answered: Float[Array, "cluster known"]  # images of a cluster that each known worker answered
     selected: Float[Array, "cluster"]
     correction: Float[Array, "node known"] | None
 
@@ -103,8 +101,7 @@ class WorkerData(NamedTuple):
 
     images: JointData
     cells: JointData
-    designs: tuple[WorkerDesign | None, ...]
-    """By data set; None of those without known workers."""
+    designs: tuple[WorkerDesign | None, ...]  # by data set; None of those without known workers
 
 
 def worker_data(

@@ -24,8 +24,7 @@ from jax.typing import ArrayLike
 from bayesrep.numerics.splines import KNOTS, bspline_basis, bsplines_in_truncated_powers
 from bayesrep.types import Float
 
-GRID_POINTS = 1000
-"""Number of points of the published code's grid on [0, 1]."""
+GRID_POINTS = 1000  # number of points of the published code's grid on [0, 1]
 
 
 def expected_bsplines(a: ArrayLike, b: ArrayLike) -> Float[Array, "*batch 7"]:

@@ -6,10 +6,8 @@ import numpy as np
 
 from bayesrep.types import Float, Int
 
-MAX_CODE = 2**15 - 1
-"""Largest code: steps on either side of the middle."""
-MISSING_CODE = -MAX_CODE - 1
-"""Code of a draw that is not a number."""
+MAX_CODE = 2**15 - 1  # largest code: steps on either side of the middle
+MISSING_CODE = -MAX_CODE - 1  # code of a draw that is not a number
 
 
 class Codes(NamedTuple):

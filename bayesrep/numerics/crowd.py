@@ -46,8 +46,7 @@ from bayesrep.numerics.constants import SMALLEST_POSITIVE
 from bayesrep.numerics.estimands import INTERVAL, Z_975
 from bayesrep.types import Bool, Float, Floats, Int
 
-MAX_PAIRS = 20_000_000
-"""Pairs of answers about one image from which overlaps are counted; of more, a sample."""
+MAX_PAIRS = 20_000_000  # pairs of answers about an image that count overlaps; of more, a sample
 
 
 def residuals(

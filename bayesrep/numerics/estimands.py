@@ -11,12 +11,9 @@ from numpy.typing import ArrayLike
 
 from bayesrep.types import Float, Floats
 
-INTERVAL = (0.025, 0.975)
-"""The quantiles that bound a 95 % interval."""
-MEDIAN_AND_INTERVAL = (INTERVAL[0], 0.5, INTERVAL[1])
-"""The quantiles of a median and its 95 % interval."""
-Z_975 = 1.959963984540054
-"""The 97.5 % quantile of the standard normal."""
+INTERVAL = (0.025, 0.975)  # the quantiles that bound a 95 % interval
+MEDIAN_AND_INTERVAL = (INTERVAL[0], 0.5, INTERVAL[1])  # of a median and its 95 % interval
+Z_975 = 1.959963984540054  # the 97.5 % quantile of the standard normal
 
 Values: TypeAlias = Float[np.ndarray, "*draw classifier"]
 Summaries: TypeAlias = Float[np.ndarray, "*draw"] | np.float64
@@ -71,8 +68,7 @@ def accuracy_line(
     return slope, y.mean(axis=-1) - slope * mean
 
 
-MIN_RELIABILITY = 0.8
-"""No line is reported below this reliability ratio of the reference accuracies."""
+MIN_RELIABILITY = 0.8  # reliability ratio of reference accuracies below which no line is reported
 
 
 def errors_in_variables_line(

@@ -33,23 +33,16 @@ from bayesrep.numerics.leniency import (
 )
 from bayesrep.types import Float, Floats, Ints
 
-MAX_LOGIT = 12.0
-"""Largest |logit s| of the nodes over which images are summed."""
+MAX_LOGIT = 12.0  # largest |logit s| of the nodes over which images are summed
 MAX_SWEEPS = 30
 DENSITY_SWEEPS = 5  # EM steps on the densities of s in each sweep
-DAMPING_FACTOR = 0.7
-"""Fraction of its update by which a site moves in one sweep."""
-SWEEP_TOLERANCE = 5e-3
-"""Converged when no leniency changes by more in a sweep, in logits."""
+DAMPING_FACTOR = 0.7  # fraction of its update by which a site moves in one sweep
+SWEEP_TOLERANCE = 5e-3  # converged when no leniency changes by more in a sweep, in logits
 INITIAL_SPREAD = 0.5  # τ, in logits
-PRIOR_WORKERS = 0.1
-"""Prior sample size of the initial τ², in workers: it decides where nobody answers twice."""
-MAX_DENSE_WORKERS = 3_000
-"""Size of the dense covariance: with more workers, that of those with the most answers."""
-N_SMOOTH_TERMS = 5
-"""Polynomials of s that span the errors of a data set's log density."""
-SMOOTH_PRECISION = 0.1
-"""Prior precision of these polynomials' coefficients."""
+PRIOR_WORKERS = 0.1  # prior sample size of the initial τ², for where nobody answers twice
+MAX_DENSE_WORKERS = 3_000  # workers of the dense covariance: of more, those with the most answers
+N_SMOOTH_TERMS = 5  # polynomials of s that span the errors of a data set's log density
+SMOOTH_PRECISION = 0.1  # prior precision of these polynomials' coefficients
 
 
 class _Sites(NamedTuple):

@@ -26,8 +26,7 @@ from bayesrep.types import Bool, Float, Int
 
 Bound: TypeAlias = Float[Array, ""] | float
 
-BOUND_TOLERANCE = 1e-9
-"""Largest accepted violation of a bound."""
+BOUND_TOLERANCE = 1e-9  # largest accepted violation of a bound
 
 _MIN_PROGRESS = 1e-13  # relative squared length, below which a normal depends on the active ones
 _MAX_STEPS = 200

@@ -31,12 +31,9 @@ from bayesrep.numerics.settings import own_settings
 from bayesrep.types import Bool, Float, Floats, Int
 
 HERMITE_NODES = 9  # of the quadrature over a leniency
-ANSWERS_AT_ONCE = 4096
-"""Answers integrated in one batch."""
-MAX_EXACT_PANEL = 50
-"""Largest crowd whose panels are drawn without replacement; of larger ones with replacement."""
-LENIENCY_BINS = 400
-"""Bins of the histogram of a larger crowd's leniencies."""
+ANSWERS_AT_ONCE = 4096  # answers integrated in one batch
+MAX_EXACT_PANEL = 50  # largest crowd whose panels are drawn without replacement
+LENIENCY_BINS = 400  # bins of the histogram of a larger crowd's leniencies
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,7 @@ from bayesrep.types import Float, Int
 N_NODES = 200
 MAX_NODE_LOGIT = 200.0  # exp(−200 a) is negligible for a of 0.2 and more
 _SINH_SCALE = 2.0  # c
-SMALLEST_DEPENDENCE = 1e-6
-"""Correlation that stands for 0 in the program of correlated answers."""
+SMALLEST_DEPENDENCE = 1e-6  # correlation that stands for 0 in the program of correlated answers
 
 
 def nodes(

@@ -30,8 +30,7 @@ from bayesrep.numerics.rising import log_ratio, log_rising
 from bayesrep.types import Float, Floats, Int
 
 N_COMPONENTS = 3
-N_PARAMETERS = 1 + 3 * N_COMPONENTS
-"""Dimension of z: two masses, K − 1 weights, K log odds log(a/b), K smaller shapes min(a, b)."""
+N_PARAMETERS = 1 + 3 * N_COMPONENTS  # of z: two masses, K − 1 weights, K log(a/b), K log min(a, b)
 
 MASS_PRESENT, MASS_SHAPE = 0.4, 2.0  # probability and Beta(1, ·) shape of a mass
 ODDS_SD = 2.5

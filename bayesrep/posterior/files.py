@@ -26,13 +26,10 @@ from bayesrep.posterior.schema import violations
 if TYPE_CHECKING:  # it takes half a second to import
     import xarray as xr
 
-Contents = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
-"""Variable name -> (dimension names, values)."""
-Coordinate = tuple[str, NDArray[Any]]
-"""Dimension name and values of a coordinate."""
+Contents = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]  # by variable: dimensions and values
+Coordinate = tuple[str, NDArray[Any]]  # dimension name and values of a coordinate
 Arguments = ParamSpec("Arguments")
-INT16_LIMIT = 2**15
-"""Integers below this are written in two bytes."""
+INT16_LIMIT = 2**15  # integers below this are written in two bytes
 
 
 def arviz() -> ModuleType:

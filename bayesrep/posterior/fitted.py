@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from bayesrep.models.model import Crowd
     from bayesrep.posterior.workers import AnsweredImages
 
-MAX_WHOLE_CLASSIFIERS, N_DIRECTIONS = 1_000, 32
-"""Up to so many classifiers covariances are full; beyond, they are in so many directions."""
+MAX_WHOLE_CLASSIFIERS, N_DIRECTIONS = 1_000, 32  # beyond so many, covariances in directions
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,10 +27,8 @@ from bayesrep.types import Float, Floats
 
 LogAnswers: TypeAlias = Callable[[int], tuple[Float[np.ndarray, "chain draw classifier"], ...]]
 """Draws of log P(wrong) and log P(right) of one more image of a cell, by the cell's index."""
-N_BLOCKS = 5
-"""Blocks of draws; covariances of different blocks have independent errors."""
-DRAWS_PER_DIRECTION = 5
-"""A block's draws per estimated direction of the global parameters."""
+N_BLOCKS = 5  # blocks of draws; covariances of different blocks have independent errors
+DRAWS_PER_DIRECTION = 5  # a block's draws per estimated direction of the global parameters
 
 
 def center_draws(draws: NDArray[np.floating]) -> Floats:

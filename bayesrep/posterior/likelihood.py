@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 GROUP_NAME = "log_likelihood"
 CODE_VARS = ("logit_middle", "logit_step")
-LOGIT_VARS = ("logit_right", *CODE_VARS)
-"""Logits of P(correct | cell): codes, offsets and steps (see `bayesrep.numerics.codes`)."""
+LOGIT_VARS = ("logit_right", *CODE_VARS)  # codes, offsets and steps of logit P(correct | cell)
 
 
 def logit_codes(posterior: Posterior) -> Codes:

@@ -55,8 +55,7 @@ class Diagnostics:
 
 
 ACCURACY_VAR = "adjusted_accuracy"
-SHIFTED_VARS = ("bias_corrected_gap", "selection_gap")
-"""Affine functions of adjusted_accuracy, which have the same R-hat and ESS."""
+SHIFTED_VARS = ("bias_corrected_gap", "selection_gap")  # affine in adjusted_accuracy: same R-hat
 
 
 def diagnostics(group: Group) -> Diagnostics:

@@ -33,10 +33,8 @@ from bayesrep.summary.remeasured import annotator_draws, frequency_given_counts,
 from bayesrep.types import Bools, Float, Floats, Ints
 
 MAX_DRAWS = 100
-Z_NODES = np.linspace(-5, 5, 41)
-"""Grid of z, an image's difficulty in standard deviations."""
-MAX_SPREAD = 8.0
-"""Upper bound of τ in its search."""
+Z_NODES = np.linspace(-5, 5, 41)  # grid of z, an image's difficulty in standard deviations
+MAX_SPREAD = 8.0  # upper bound of τ in its search
 PROBIT_KAPPA = (16 * 3**0.5 / (15 * np.pi)) ** 2
 
 

@@ -29,8 +29,7 @@ from bayesrep.studies.study import AnnotatedSet, Study
 from bayesrep.types import Float, Floats, Ints
 
 N_DRAWS = 400
-MAX_SIZES = 50
-"""Limit on distinct numbers of annotators, each of which takes a sum over all its counts."""
+MAX_SIZES = 50  # distinct numbers of annotators, each of which takes a sum over its counts
 
 
 def remeasure(study: Study, posterior: Posterior, *, seed: int = 0) -> pl.DataFrame:
