@@ -9,17 +9,9 @@ quantity f:
 - the *shift* of its mean, in posterior standard deviations, for a doubling of α, to first order:
   d E[f] / d log₂ α = ln 2 · Cov(f, log p(θ)).
 
-The likelihood is scaled in the same way. A sensitive prior beside a sensitive likelihood says that
-the two pull in different directions; beside an insensitive one that the data have little to say.
-
-For the mean gap the prior of the global parameters is scaled (the mixtures, the population's
-curve), as Kallioinen et al. advise for hierarchical models; for one classifier also the prior of
-its own curve. All answers have their weight w for the global parameters
-(`bayesrep.studies.overlap`). The priors of the other classifiers' curves act on it only through the
-shared parameters, and would drown the answer in noise: 136 classifiers have 680 parameters.
-
-`shift_se` and `noise` say how far both numbers are chance (the latter: the index of the same
-weights given to the wrong draws), and nothing is called sensitive that is not well above its noise.
+For the mean gap the prior of the global parameters is scaled, as Kallioinen et al. advise for
+hierarchical models; for one classifier also the prior of its own curve. Those of the others act on
+it only through the shared parameters, and would drown the answer in noise.
 
 References: Kallioinen, Paananen, Bürkner and Vehtari (2023), "Detecting and diagnosing prior and
 likelihood sensitivity with power-scaling", Statistics and Computing 34; Nguyen and Vreeken (2015)

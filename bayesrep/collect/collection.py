@@ -1,15 +1,8 @@
 """The folder of a collection: its tasks, and forms for each way to collect the answers.
 
-    collection.json                           the kind of its tasks, how many answer each, how made
-    tasks.parquet                             what is where; answers are read against it
-    labels.parquet                            label, name, description, link of what is asked about
-    label-studio.xml, label-studio.json       labelling configuration and tasks of Label Studio
-    mturk.html, mturk.csv                     layout and input of a batch of Mechanical Turk
-    page.html                                 a page that needs no service and saves answers as JSON
-
-There are two kinds of tasks (Tsipras et al. 2020, appendix B): *contains*, a grid of images and one
-label, of which all images that show it are selected; and *classify*, one image and a few labels, of
-which one for every object is selected and one is the main object's.
+Tasks (Tsipras et al. 2020, appendix B) are *contains*, a grid of images and one label, of which all
+images that show it are selected; and *classify*, one image and a few labels, of which one for every
+object is selected and one is the main object's.
 
 All names reach HTML escaped. Pictures are shown by <img>, in which an SVG's scripts do not run.
 """

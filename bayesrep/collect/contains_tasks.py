@@ -1,13 +1,9 @@
 """Grids of images about one label each: "select all images that show X".
 
-Answers about an image depend on each other where its annotators all saw it among the same
-neighbours, which no count can show (`docs/cannot-tell.md`). So every image is dealt into several
-grids, each with a fresh shuffle of its label's images, and each grid is answered by a few workers.
-Images of all data sets are mixed in every grid as they are mixed among the label's images: workers
-cannot tell them apart, and one crowd rates both (Engstrom et al. 2020, appendix B.1).
-
-Among them are controls: images that are known to show the label (at least five of 48 in Tsipras et
-al. 2020, appendix B.1.2), and images that are known to show another.
+Every image is dealt into several grids with fresh neighbours: answers about it would depend on each
+other otherwise, which no count can show (`docs/cannot-tell.md`). Images of all data sets are mixed,
+so one crowd rates both (Engstrom et al. 2020, appendix B.1). Controls are images known to show the
+label (at least five of 48 in Tsipras et al. 2020, appendix B.1.2), or to show another.
 """
 
 from collections.abc import Mapping

@@ -1,15 +1,11 @@
 """Consensus of several annotators on an image: its objects, their labels, the main one.
 
-Tsipras et al. (2020), section 3.2. The number of objects is what most annotators say, the number of
-labels that they select. The labels are parted into so many groups, one an object, that as few
-annotators as possible select two labels of one group: the largest cut of a graph in which labels
-are tied by how many select both. All partitions are tried. The main label is the one that most
-annotators give to the main object.
-
-Held against the annotations that the authors published, where a vote is tied it is the value that
-was given first; labels that nobody selects together with another are in no group, unless there is
-one object; and of partitions that are as good as each other one is taken, which is stated. Here it
-is the first, groups being filled in the order of the labels.
+Tsipras et al. (2020), section 3.2: the labels are parted into so many groups, one an object, that
+as few annotators as possible select two labels of one group: the largest cut of a graph in which
+labels are tied by how many select both. All partitions are tried, and the first of equally good
+ones is taken, groups being filled in the order of the labels. As in the annotations that the
+authors published, of tied votes the value that was given first counts, and labels that nobody
+selects together with another are in no group, unless there is one object.
 
 Beside the votes stand probabilities, of what most people *would* say, from Dirichlet posteriors
 whose priors are found in all images together.

@@ -1,8 +1,7 @@
 """Review of predictions: those without a judgement yet, and reviewers for them.
 
-Shankar et al. (2020), section 3.2: every distinct first prediction of all classifiers on an image
-is judged right or wrong by people, so that an image may have several right labels. Afterwards
-people's own answers are judged too (section 4.3), by nobody who gave them.
+Shankar et al. (2020), section 3.2: every distinct first prediction on an image is judged by people;
+their own answers too (section 4.3), by nobody who gave them.
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,7 @@
 """Choosing images of a replication from a pool, and the bias that each way of choosing leaves.
 
-Engstrom et al. (2020), section 3: images of the pool are chosen such that their *observed*
-selection frequencies are distributed as the reference's. An image that is observed at k of n is, on
-average, nearer to the pool's mean than k / n, so what is chosen is harder than the reference (or
-easier, where the pool is). With densities p₁(s) of the reference and p(s) of the pool, mixtures of
-betas by EM (algorithm 1 of the paper), the images of the pool at k of n have the frequencies
+With densities p₁(s) of the reference and p(s) of the pool, mixtures of betas by EM (Engstrom et
+al., 2020, algorithm 1), the images of the pool at k of n have the frequencies
 
     q_k(s)  ∝  p(s) s^k (1 − s)^(n − k),
 
@@ -12,9 +9,8 @@ and x_k of them chosen have the distribution Σ_k x_k q_k / Σ_k x_k, known befo
 
     published   as many from every of five bins of k / n as the reference has there, class by class
     fine        the same with a bin for every k / n that occurs
-    posterior   x_k such that Σ_k x_k q_k / Σ_k x_k is as near to p₁ as can be: the distance
-                between the two distribution functions, ∫ |F − F₁| ds, is least, which the means'
-                difference counts towards ten times (a linear program)
+    posterior   x_k such that Σ_k x_k q_k / Σ_k x_k is as near to p₁ as can be: ∫ |F − F₁| ds is
+                least, the means' difference counting ten times (a linear program)
 
 Where a bin of a class runs empty, the nearest bins give what is missing, the higher of two first.
 """

@@ -9,9 +9,6 @@ answers than there are, and what was held out says what came of it.
          and less often than the reference
     D.3  the same matching from easier candidates, those that held-out answers select, gives images
          of equal observed frequency that classifiers find easier
-
-Answers about an image are dealt out at random, as if each were another worker's. Nothing of this
-uses a model, nor says how large the bias is with answers without number: that is what `fit` is for.
 """
 
 from dataclasses import dataclass, replace

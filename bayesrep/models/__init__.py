@@ -1,8 +1,6 @@
 """Probability models as plain NumPyro functions; they know no sampler.
 
-A model of `bayesrep.fit` is added to `MODELS` and in a file of its own, which is imported, with
-JAX, when it is looked up. One's own is registered by name, `MODELS["probit"] = Model(...)`, in a
-file that the user names (`bayesrep.plugins`), or is an entry point of the group "bayesrep.models".
+A model of ours is in a file of its own, which is imported, with JAX, when it is looked up.
 """
 
 import sys

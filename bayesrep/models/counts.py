@@ -1,10 +1,7 @@
 """Annotation counts under beta mixtures: pairs (k, n), their likelihood, and averages over them.
 
-If there are few different numbers n of annotators, the cells are completed to all k of each, which
-makes tables cheap and lets studies of one design share one compiled program.
-
-Dimensions: `component` K, `cell` the M pairs as the likelihood lays them out, `point` of the
-accuracy curves.
+If there are few different n, cells are completed to all k of each: studies of one design share one
+compiled program. Dimensions: `component` K, `cell` the M pairs, `point` of the accuracy curves.
 """
 
 from collections.abc import Sequence

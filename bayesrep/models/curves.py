@@ -12,16 +12,9 @@ A curve is a vector of terms β; η = Φ β at the family's points and σ(η) is
     Points are quadrature nodes in s. Terms: level, slope, and a Gaussian process with a squared
     exponential kernel in its Hilbert-space form (Riutort-Mayol et al. (2023), equation 8).
 
-In between, the Bernstein form is its polynomial, and the others are evaluated at s itself.
-
-Every family has the terms level, slope (of 2 s − 1), then bends; `scale` makes the prior scales of
-its bends comparable. The size of bends is not known beforehand: most curves bend little, some rise
-and fall. So the population's bends have one unknown scale, whose square is inverse gamma;
-integrated out, they have a multivariate Student t. Near 0 it is as narrow as a small normal, and
-its tails allow bends that the data demand. A classifier's own terms are normal around these, the
-finer the bend the smaller its sd; the finest bends all classifiers have in common. Distributions
-named as priors replace the normals and the Student t; those of bends are one for each, all of the
-same form.
+Every family has the terms level, slope (of 2 s − 1), then bends. The population's bends have one
+unknown scale, whose square is inverse gamma: integrated out, a multivariate Student t. A
+classifier's own terms are normal around these; the finest bends all classifiers have in common.
 
 A monotone curve takes the same terms differently: a level, and the logarithm of the slope as slope,
 bends, … of the family, integrated along the points (so that η rises everywhere).

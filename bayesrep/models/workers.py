@@ -1,25 +1,20 @@
 """The worker model: the joint model where it is known who answered.
 
-A lenient worker's selection is weaker evidence for an image than a strict worker's:
-
     P(select | s, w)  =  σ(α(s) + b_w),        b_w ~ Normal(0, τ²),        E_b σ(α(s) + b) = s,
 
-with s the selection frequency in the *population* of workers, so that mixtures, curves and adjusted
-accuracies mean what they mean in the joint model (`bayesrep.models.joint`), whose sites and priors
-these are. Only the counts' binomial is another:
+with s the selection frequency in the *population* of workers, so that all else is what it is in
+`bayesrep.models.joint`. Only the counts' binomial is another:
 
     P(answers about x | s)  =  Π_{w answered x} F_xw(s)
 
-with F of `bayesrep.numerics.leniency`: the likelihood of the answer given the worker's leniency as
-known from their other answers alone. For workers with one answer each F is s or 1 − s, and the
-model is the joint one. Data sets without known workers have the binomial.
+with F of `bayesrep.numerics.leniency`: s or 1 − s for workers with one answer. Data sets without
+known workers have the binomial.
 
 With `panel` the workers of a data set are all there are (the same judges for every image), and s is
 the mean over them: Σ_w σ(α(s) + b_w) / W = s, with an α of every data set.
 
-Draws are conditional on the leniencies. The leniencies' uncertainty moves all classifiers together,
-by more than anything else if two data sets had different crowds, and is added to the draws'
-covariance (`bayesrep.posterior.workers.leniency_covariance`).
+Draws are conditional on the leniencies, whose uncertainty is added to the draws' covariance
+(`bayesrep.posterior.workers.leniency_covariance`).
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,18 +1,11 @@
 """Integrals of splines against beta mixtures, exact at any a and b.
 
-For s ~ Beta(A, B) and a knot t,
+For s ~ Beta(A, B) and a knot t, with the regularised incomplete beta function I,
 
-    E[s^p 1(s > t)] = (A)_p / (A + B)_p · I_{1−t}(B, A + p),
-
-so every truncated power (s − t)³₊ integrates to four regularised incomplete beta functions, of
-which three follow from the first by
-
+    E[s^p 1(s > t)] = (A)_p / (A + B)_p · I_{1−t}(B, A + p),        p = 0..3
     I_{1−t}(B, A + 1) = I_{1−t}(B, A) + t^A (1 − t)^B / (A B(A, B)),
 
-a sum of positive terms. Endpoint singularities (a < 1 or b < 1) need no care: nothing is sampled.
-
-A, B: shape parameters; t: knot; p: power, 0 to 3; I: regularised incomplete beta function; (A)_p:
-rising factorial.
+so a truncated power (s − t)³₊ takes one incomplete beta function, and sums of positive terms.
 """
 
 import jax.numpy as jnp

@@ -1,21 +1,13 @@
 """R-hat and effective sample sizes of many quantities at once.
 
 Vehtari, Gelman, Simpson, Carpenter, Bürkner (2021), "Rank-normalization, folding, and localization:
-an improved R̂ for assessing convergence of MCMC", Bayesian Analysis 16. Chains are split into
-halves. R-hat is the larger of those of the normal scores of the draws and of their distances from
-the median, the bulk's effective size is that of the scores, the tail's the smaller of those of the
-indicators of the 5 % and the 95 % quantile. An effective size is S / τ, where τ sums
-autocorrelations in pairs as long as these are positive, none larger than the one before it (Geyer's
-initial monotone sequence).
+an improved R̂ for assessing convergence of MCMC", Bayesian Analysis 16; Geyer's initial monotone
+sequence. Chains that began at one point are a *superchain*: nested R-hat is √(1 + B / W), B the
+variance of the superchains' means, W the mean over superchains of the variance of their chains'
+means and of the draws in a chain (Margossian and others (2024), "Nested R̂", Bayesian Analysis).
+Then τ is the variance of a chain's mean relative to that of independent draws.
 
-Many short chains are compared by groups that began at one point each, *superchains*: nested R-hat
-is √(1 + B / W), B the variance of the superchains' means, W the mean over superchains of the
-variance of their chains' means and of the draws in a chain (Margossian and others (2024), "Nested
-R̂", Bayesian Analysis), of the same scores. Chains are independent, so τ is the variance of a
-chain's mean relative to that of independent draws.
-
-ArviZ has the same numbers (a test; 1.x with `prob=TAIL_QUANTILES`), one quantity at a time: a
-millisecond each, and ten thousand classifiers have 60,000.
+ArviZ has the same numbers (a test; 1.x with `prob=TAIL_QUANTILES`), a millisecond each.
 """
 
 from concurrent.futures import ThreadPoolExecutor

@@ -1,10 +1,7 @@
 """Cluster-robust covariance of estimates over workers who answered many images each.
 
-k of n annotators is a binomial draw where every answer comes from a worker of its own. Where worker
-w answers many images, that worker's leniency moves all of them together, and other workers would
-have given another estimate T. Over repeated studies, with images and workers both drawn anew, its
-covariance is (Cameron, Gelbach and Miller 2011, "Robust inference with multiway clustering"; Owen
-2007, "The pigeonhole bootstrap")
+With images and workers both drawn anew, an estimate T has the covariance (Cameron, Gelbach and
+Miller 2011, "Robust inference with multiway clustering"; Owen 2007, "The pigeonhole bootstrap")
 
     images  +  workers  −  both,
 
@@ -19,20 +16,18 @@ annotators did,
 
     r_xw  =  y_xw − (k − y_xw) / (n − 1).
 
-These sum to zero over an image's workers for every k. So r_xw δ_x has mean zero under equal
-leniencies for every s, and products over two images estimate the covariance of one worker's
-leniencies. Where two workers meet on both images, the other's leniency is in both residuals as
-well. Of independent workers of equal spread that makes the product larger by a factor of
+Where two workers meet on two images, the other's leniency is in both residuals as well. Of
+independent workers of equal spread that makes the product larger by a factor of
 
     1  +  c / ((n − 1) (n' − 1)),    c: other workers that the images have in common,
 
 by whose mean over pairs of a worker's images the sum is divided. A worker of both data sets has one
-U_w of both: one crowd's leniency moves the reference and the replication alike, and cancels.
+U_w of both.
 
-Few workers estimate their spread badly: a standard deviation is stretched by the ratio of Student's
-t to the normal's 97.5 % quantile, with one degree of freedom less than there are effective workers:
-(Σ m)² / Σ m², where m is the sum of a worker's |δ| (after Carter, Schnepel and Steigerwald 2017,
-"Asymptotic behavior of a t test robust to cluster heterogeneity").
+A standard deviation is stretched by the ratio of Student's t to the normal's 97.5 % quantile, with
+one degree of freedom less than there are effective workers: (Σ m)² / Σ m², where m is the sum of a
+worker's |δ| (after Carter, Schnepel and Steigerwald 2017, "Asymptotic behavior of a t test robust
+to cluster heterogeneity").
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,14 +1,11 @@
 """Expectation propagation for workers' leniencies, their spread and the densities of s.
 
-The model is that of `leniency`. Every answer has a normal site on its worker's b (expectation
-propagation, Minka 2001); m and v of an answer are those without its own site (the cavity). Images
-are summed over nodes of s. The density of s in every data set is nonparametric and estimated
-jointly with the leniencies by expectation maximisation; τ too, by evidence maximisation with the
-effective number of parameters (MacKay 1992).
+The model is that of `leniency`. Every answer has a normal site on its worker's b (Minka 2001); m
+and v of an answer are those without its own site (the cavity). The density of s of every data set
+is found by expectation maximisation, τ by evidence maximisation (MacKay 1992).
 
-The leniencies' covariance comes from the observed information (Louis 1982) with the densities'
-smooth perturbations projected out: a more lenient crowd and images of higher s explain the same
-answers, unless one crowd rated both data sets.
+The leniencies' covariance is from the observed information (Louis 1982), the densities' smooth
+perturbations projected out: a more lenient crowd and images of higher s explain the same answers.
 """
 
 from collections.abc import Callable

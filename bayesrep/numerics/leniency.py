@@ -1,19 +1,13 @@
 """Annotators' leniencies and the likelihood of an image's selection frequency s given an answer.
 
-Worker w selects an image of selection frequency s with probability
-
     P(select | s, w)  =  σ(α(s) + b_w),        b_w ~ Normal(0, τ²),        E_b σ(α(s) + b) = s,
 
-so that s is the marginal frequency in the population of workers, whoever happened to answer. α is
-the conditional logit: the logit of s stretched by about sqrt(1 + 0.35 τ²). b_w is the leniency of
-worker w, in logits, τ the standard deviation of leniencies, and σ the logistic function.
-
-The likelihood of s from an answer of a worker with leniency b ~ Normal(m, v) is
+so s is the marginal frequency in the population of workers, and α the logit of s stretched by about
+sqrt(1 + 0.35 τ²). The likelihood of s from an answer of a worker with b ~ Normal(m, v) is
 
     F(s)  =  E_{b ~ Normal(m, v)} σ(± (α(s) + b)),
 
-which is s or 1 − s itself under the prior of b: the model is then the binomial.
-`expectation_propagation` fits the leniencies.
+s or 1 − s itself under the prior of b. `expectation_propagation` fits the leniencies.
 """
 
 from collections.abc import Callable, Iterator

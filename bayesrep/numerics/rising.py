@@ -1,6 +1,4 @@
-"""Rising factorials of any length on the host, without a gamma function.
-
-    log (x)_r = log x + log (x + 1) + ⋯ + log (x + r − 1)
+"""Rising factorials of any length on the host: log (x)_r = log x + ⋯ + log (x + r − 1).
 
 Beyond the first steps by Stirling's series, its large terms subtracted before they are computed.
 """

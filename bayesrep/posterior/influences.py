@@ -1,15 +1,12 @@
 """Influences of answers on the adjusted accuracies, as posterior covariances.
 
-An image's influence on a posterior mean is a posterior covariance (Giordano and Broderick 2023,
-"The Bayesian infinitesimal jackknife for variance", equation 7):
+Giordano and Broderick (2023), "The Bayesian infinitesimal jackknife for variance", equation 7:
 
     influence of x on E[A]  =  (counts)  +  Σ_c r_cx φ_c,        r = correct − q,
 
 for binomial answers; other distributions have the log probability of x's answer given those about
-the other images in place of that (`bayesrep.models.answers`).
-
-φ_c is the effect of one more right answer of classifier c. It counts fully for c's own parameters,
-and with weight w for the global ones, ξ (`bayesrep.studies.overlap`):
+the other images in place of that. With w for the global parameters ξ (`bayesrep.studies.overlap`),
+the effect of one more right answer of classifier c is
 
     φ_c  =  w Cov(E[A | ξ], E[logit q_c | ξ])  +  E Cov(A, logit q_c | ξ),
 

@@ -4,8 +4,7 @@ By influences (Giordano and Broderick 2023, equation 7): an answer that turns to
 
     T(k) − T(k − 1)  =  Cov_post(A, log p(image with k selections) − log p(image with k − 1)),
 
-which `bayesrep.numerics.crowd` sums over workers. log p of an image is that of its count and, on
-the replication, of every classifier's answer; T is linear between the counts that the study has.
+which `bayesrep.numerics.crowd` sums over workers; T is linear between the study's counts.
 """
 
 from collections.abc import Iterator, Sequence

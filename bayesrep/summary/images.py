@@ -1,17 +1,12 @@
 """Single images: how often people select them, and how hard classifiers find them beyond that.
 
-A fit gives the probability q_c of a right answer of each classifier in a cell (k, n). All
-classifiers' answers about one image add how much harder it is than others of its cell: z in
-
     P(correct_xc | z)  =  σ(a_c − τ z),        z ~ Normal(0, 1),        E_z σ(a_c − τ z) = q_c
 
-with a_c = logit q_c √(1 + κ τ²), which keeps the mean to about a hundredth, and τ, the standard
-deviation between images of a cell on the logit scale, estimated by maximum marginal likelihood
-(empirical Bayes). Within a cell z depends on the number of right answers alone, and is shrunk to 0
-as far as chance explains that number.
+with q_c the probability of a right answer in the cell, a_c = logit q_c √(1 + κ τ²), which keeps the
+mean to about a hundredth, and τ, the standard deviation between images of a cell on the logit
+scale, estimated by maximum marginal likelihood (empirical Bayes). Within a cell z depends on the
+number of right answers alone.
 
-References
-----------
 Zeger, Liang, Albert (1988), "Models for longitudinal data: a generalized estimating equation
 approach", Biometrics 44: κ = (16 √3 / 15 π)².
 """

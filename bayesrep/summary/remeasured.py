@@ -1,8 +1,6 @@
 """Selection frequencies of a data set's images if they were measured again.
 
-Images that a rule on noisy counts kept were lucky on average: measured again, they are selected
-less often than they were (regression to the mean), and some would not pass the same rule. With the
-mixture of a draw, and P(s | k, n) of every image by it,
+With the mixture of a draw, and P(s | k, n) of every image by it,
 
     mean of s              =  Σ_x E[s | k_x, n_x] / N
     share that would drop  =  Σ_x (1 − Σ_k' a(k', n') P(k' | n', k_x, n_x)) / N
