@@ -169,15 +169,7 @@ def reading(prior: float, likelihood: float, noise: float) -> str:
 
 
 def prior_sensitivity(posterior: Posterior, *, step: float = POWER_STEP) -> pl.DataFrame:
-    """Tabulate the sensitivity of the mean gap and of every adjusted accuracy.
-
-    Returns
-    -------
-    polars.DataFrame
-        `quantity` ("(mean gap)", then the classifiers), `prior` and `likelihood` (indices), `noise`
-        (of `prior`), `shift` (of the mean, in posterior sd, for twice the prior's power, to first
-        order) with `shift_se`, `sd` (of the posterior), `reading`.
-    """
+    """Tabulate the sensitivity of the mean gap and of every adjusted accuracy."""
     record = read_record(posterior)
     if record.cut:
         raise PosteriorError("prior-sensitivity-of-cut-feedback")

@@ -106,11 +106,7 @@ def _partitions(size: int, groups: int) -> Iterator[tuple[int, ...]]:
 
 
 def keep_sane(answers: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Select the done that pass the published sanity rules, and count the others.
-
-    Tsipras et al. (2020), appendix B.2: done without a label, or with a main label that is
-    not among those selected, are left out; and all of workers of whom more than a third are.
-    """
+    """Select the done that pass the sanity rules (Tsipras et al., B.2), and count the others."""
     by = ["task", "worker"]
     done = answers.group_by(by, maintain_order=True).agg(
         any=pl.col("selected").any(), main=(pl.col("main") & pl.col("selected")).sum() == 1
@@ -255,11 +251,7 @@ def _main(counted: pl.DataFrame) -> pl.Series:
 
 
 def most_probable(votes: Sequence[Ints]) -> list[Floats]:
-    """Compute every answer's probability of being the one that most people would give.
-
-    Shares of the answers to each question are Dirichlet a priori, all answers alike, with the
-    concentration under which the votes on all questions are most probable.
-    """
+    """Compute every answer's probability to be most people's, with one Dirichlet prior for all."""
     padded = np.full((len(votes), max(map(len, votes))), -1)
     for row, each in enumerate(votes):
         padded[row, : len(each)] = each

@@ -159,10 +159,7 @@ def _statistics(data: Predictions, joined: pl.DataFrame, judgements: pl.DataFram
 
 
 def _assign_reviewers(tasks: pl.DataFrame, reviewers: Sequence[str], seed: int) -> pl.DataFrame:
-    """Give every task to the reviewer with the least work of those who did not give the answer.
-
-    Tasks that fewest may judge are given out first, so that the work is as even as it can be.
-    """
+    """Give every task to the reviewer with the least work of those who did not give the answer."""
     order = np.random.default_rng(seed).permutation(len(tasks))
     barred = [set(names) & set(reviewers) for names in tasks["by"].to_list()]
     load = dict.fromkeys(reviewers, 0)

@@ -26,10 +26,7 @@ CountArray: TypeAlias = Int[np.ndarray, "..."]
 
 @dataclass(frozen=True)
 class Binomial:
-    """y ~ Binomial(m, q): answers about images of a cell are independent given q.
-
-    Arguments of its methods have shapes that broadcast; logits are those of q.
-    """
+    """y ~ Binomial(m, q): answers about images of a cell are independent given q."""
 
     def log_likelihood(self, right: "Array", wrong: "Array", accuracy: "Array") -> "Array":
         """Compute log f(y; m, q) up to a constant; traceable by JAX."""

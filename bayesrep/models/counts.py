@@ -88,11 +88,7 @@ def _fits_grid(sizes: Int[np.ndarray, "size"]) -> bool:
 
 
 def complete(tables: Sequence[Cells]) -> list[Cells]:
-    """Complete the cell tables of one data set's groups to the same (selected, shown) pairs.
-
-    These are all k of every n, if that is a small table or images were selected by these counts;
-    cells without images count 0.
-    """
+    """Complete the cell tables of one data set's groups to the same (k, n); new cells count 0."""
     sizes = np.unique(np.concatenate([cells.shown for cells in tables]))
     if _fits_grid(sizes) or tables[0].selection is not None:
         return [cells.completed(sizes) for cells in tables]

@@ -61,10 +61,7 @@ def crowd_of(study: Study, roles: tuple[str, ...]) -> Crowd:
 
 
 def logits(crowd: Crowd, *, panel: bool) -> Float[np.ndarray, "dataset node"]:
-    """Compute α of every data set at the nodes of `bayesrep.numerics.logit_quadrature`.
-
-    The workers of a `panel` are all there are.
-    """
+    """Compute α of every data set at the nodes; the workers of a `panel` are all there are."""
     log_s, log_rest, _ = logit_quadrature.nodes()
     logit, leniencies = log_s - log_rest, crowd.leniencies
     if not panel:

@@ -104,11 +104,7 @@ class Curves:
 
 
 class Priors(NamedTuple):
-    """Mean and sd of the population's terms (scale of its bends), and sd of a classifier's own.
-
-    Terms in `laws` and `own_laws`, by index, have another distribution as prior, of which these
-    are only location and scale.
-    """
+    """Mean and sd of the population's terms, sd of a classifier's own, and other laws by index."""
 
     mean: Float[np.ndarray, "term"]
     population: Float[np.ndarray, "term"]

@@ -32,10 +32,7 @@ class Form(NamedTuple):
 
 
 class Crowd(NamedTuple):
-    """Workers of several data sets, their answers and leniencies.
-
-    `roles` are the data sets with known workers; `answers` has theirs one after another.
-    """
+    """Leniencies and answers of the workers of data sets (`roles`), one after another."""
 
     roles: tuple[str, ...]
     answers: CrowdAnswers

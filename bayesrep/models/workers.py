@@ -179,10 +179,7 @@ def _build_design(
 
 
 def workers(data: WorkerData, options: WorkerOptions) -> None:
-    """NumPyro model; the module's docstring states it.
-
-    Reported cells are those of images that random workers of the data set answered.
-    """
+    """NumPyro model (module's docstring); cells are of images that random workers answered."""
     cells = sample_and_condition(data.images, options)
     family = options.family()
     report_quantities(
@@ -197,7 +194,7 @@ def _score(data: WorkerData, cells: CellPredictions, family: Curves) -> Float[Ar
 
     An image contributes E[x − p_w | answers about it] for each worker who answered, and for each
     classifier the change of that expectation by its answer. A panel's α falls with a rising
-    leniency: less E[correction_w Σ_v (x_v − p_v)]. Images of a cluster are exchangeable.
+    leniency: less E[correction_w Σ_v (x_v − p_v)].
     """
     total = jnp.zeros(())
     for index, design in enumerate(data.designs):

@@ -94,10 +94,8 @@ def log_masses(
 def hankel(
     values: Float[Array, "*batch {rows}+{columns}-1"], rows: int, columns: int
 ) -> Float[Array, "*batch {rows} {columns}"]:
-    """Build the Hankel matrices with entries (i, j) = `values[..., i + j]`, without a gather.
-
-    Repeated values are read back in rows longer by one, each of which starts one entry later.
-    """
+    """Build the Hankel matrices with entries (i, j) = `values[..., i + j]`, without a gather."""
+    # Read back in rows longer by one, repeated values start one entry later in each.
     length = rows + columns - 1
     outer = values.shape[:-1]
     tiled = jnp.broadcast_to(values[..., None, :], (*outer, rows + 1, length))

@@ -60,10 +60,8 @@ def published_sum(
 ) -> Float[Array, "cell 7"]:
     """Compute ∫ B_j(s) P(k | n, s) p(s) ds by the published code's rule, for comparison.
 
-    A left Riemann sum: 999 of the 1,000 points of `linspace(0, 1, 1000)`, step 1/1000, the last
-    node left out and infinite densities set to 0. It is short of the integral where p is large at
-    an end (MadryLab/dataset-replication-analysis, src/utils/splineqp_utils.py). The likelihood is
-    on `published_grid`.
+    A left Riemann sum on `linspace(0, 1, 1000)`, infinite densities set to 0
+    (MadryLab/dataset-replication-analysis, src/utils/splineqp_utils.py).
     """
     a, b, weights = map(jnp.asarray, (a, b, weights))
     s = jnp.asarray(published_grid())[None, :]

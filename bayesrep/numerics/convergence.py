@@ -26,10 +26,7 @@ QUANTITIES_PER_BLOCK = 64  # quantities at a time, whose draws the processor's c
 
 
 class Convergence(NamedTuple):
-    """Convergence diagnostics of some quantities; NaN where draws are too few or not numbers.
-
-    R-hat is also NaN for one chain, and where a quantity is constant.
-    """
+    """Diagnostics of some quantities; NaN where undefined, as R-hat of one chain or a constant."""
 
     rhat: Float[np.ndarray, "quantity"]
     ess_bulk: Float[np.ndarray, "quantity"]
@@ -39,10 +36,7 @@ class Convergence(NamedTuple):
 def convergence(
     draws: Float[np.ndarray, "chain draw quantity"], superchains: int = 0
 ) -> Convergence:
-    """Compute R-hat, bulk and tail effective sample sizes of every quantity.
-
-    Chains of one superchain began at one point; 0 superchains where every chain had its own.
-    """
+    """Compute R-hat, bulk and tail ESS; with 0 superchains every chain had a start of its own."""
     chains, length, count = draws.shape
     if length < (1 if superchains else MIN_DRAWS):
         return Convergence(*np.full((3, count), np.nan))

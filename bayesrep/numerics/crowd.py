@@ -96,8 +96,8 @@ def cluster_covariance(
 ) -> Clustered:
     """Compute the covariance over workers, corrected for overlap and for few clusters.
 
-    Parts are residuals r [image, worker] of some images and their δ (one row for all where they are
-    equal); blocks of δ have independent errors, and a single block is exact.
+    Parts are residuals r [image, worker] and their δ (one row where equal), in blocks of
+    independent errors; a single block is exact.
     """
     score, diag, weight = (np.zeros(()) for _ in range(3))
     for residual, steps in parts:

@@ -32,10 +32,7 @@ def selection_gap(adjusted_accuracy: ArrayLike, replication_accuracy: ArrayLike)
 def share_explained(
     reference_accuracy: ArrayLike, replication_accuracy: ArrayLike, adjusted_accuracy: ArrayLike
 ) -> Summaries:
-    """Compute the selection gap's share of the raw gap, both averaged over classifiers.
-
-    NaN where the mean raw gap is 0.
-    """
+    """Compute the share of the mean selection gap in the mean raw gap; NaN where that is 0."""
     raw = np.subtract(reference_accuracy, replication_accuracy).mean(axis=-1)
     selected = selection_gap(adjusted_accuracy, replication_accuracy).mean(axis=-1)
     return selected / np.where(raw == 0, np.nan, raw)
@@ -77,15 +74,12 @@ def errors_in_variables_line(
 ) -> tuple[Floats, Floats]:
     """Fit the line of accuracies on reference accuracies in every draw, by errors in variables.
 
-    Draws deviate from the posterior mean as much as that does from the truth, and both inflate the
-    variance of reference accuracies. So moments lose twice the draws' own covariances V between
-    classifiers before they are divided,
+    Draws deviate from the posterior mean as much as that does from the truth, so moments lose twice
+    the draws' own covariances V (Fuller 1987, "Measurement Error Models", section 1.2):
 
         slope  =  (S_xy − 2 V_xy) / (S_xx − 2 V_xx),
 
-    as regression with errors in variables does (Fuller 1987, "Measurement Error Models", section
-    1.2). NaN where the reliability ratio of the posterior means is below `MIN_RELIABILITY`: then
-    the classifiers are too similar on the reference to identify a line.
+    NaN where the posterior means' reliability ratio is below `MIN_RELIABILITY`.
     """
     x, y = (each - each.mean(axis=2, keepdims=True) for each in (reference_accuracy, accuracy))
     square, product = np.square(x).sum(axis=2), (x * y).sum(axis=2)
@@ -104,14 +98,10 @@ def errors_in_variables_line(
 
 
 def slope_standard_error(reference_accuracy: ArrayLike, accuracy: ArrayLike) -> Summaries:
-    """Compute the standard error of `accuracy_line`'s slope by ordinary regression.
-
-    It measures the scatter of classifiers about the line, as if they were a random sample with
-    independent errors. They share the images: the bootstrap over images gives the line's own error.
-    NaN for fewer than three classifiers or equal reference accuracies.
-    """
+    """Compute the standard error of `accuracy_line`'s slope by ordinary regression."""
     x, y = np.asarray(reference_accuracy, float), np.asarray(accuracy, float)
     slope, intercept = map(np.asarray, accuracy_line(x, y))
+    # As if errors were independent: classifiers share the images, so resample those for the line's.
     residual = y - slope[..., None] * x - intercept[..., None]
     scale = np.sum((x - x.mean(axis=-1, keepdims=True)) ** 2, axis=-1)
     freedom = x.shape[-1] - 2

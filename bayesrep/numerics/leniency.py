@@ -141,9 +141,8 @@ def log_counts(
 ) -> Float[np.ndarray, "cell node"]:
     """Compute log P(k of n | s) without C(n, k), for n annotators drawn from these workers.
 
-    For a small panel exactly, all sets of n equally likely: by the generating function
-    Π_w (1 + y (x p_w + 1 − p_w)). For a larger crowd the binomial of the mean weighted by the
-    number of answers that each worker gave.
+    For a small panel by the generating function Π_w (1 + y (x p_w + 1 − p_w)); for a larger crowd
+    the binomial of the mean weighted by the number of each worker's answers.
     """
     if len(mean) > MAX_EXACT_PANEL:
         leniency, share = _leniency_nodes(mean, variance, n_answers.astype(float))

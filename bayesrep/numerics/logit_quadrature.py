@@ -61,10 +61,8 @@ def log_dependent(
 ) -> Float[np.ndarray, "cell node"]:
     """Compute the log likelihood of correlated answers: a beta-binomial around s, without C(n, k).
 
-    With an intraclass correlation ρ, answers are Bernoulli of s' ~ Beta(s φ, (1 − s) φ),
-    φ = 1/ρ − 1, and with a crowd's leniency λ logit s + λ takes the place of logit s:
-
-        log B(k + s φ, n − k + (1 − s) φ) − log B(s φ, (1 − s) φ)
+    With an intraclass correlation ρ and φ = 1/ρ − 1, log B(k + s φ, n − k + (1 − s) φ) −
+    log B(s φ, (1 − s) φ); with a crowd's leniency λ logit s + λ takes the place of logit s.
     """
     # Ratios of beta functions as rising factorials: gamma functions cancel where φ is large.
     total = 1 / (dependence or SMALLEST_DEPENDENCE) - 1

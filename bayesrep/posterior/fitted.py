@@ -39,26 +39,11 @@ MAX_WHOLE_CLASSIFIERS, N_DIRECTIONS = 1_000, 32  # beyond so many, covariances i
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A study and a posterior of it, with cached quantities of the two.
+    """A study, or its sufficient statistics alone, and a posterior of it, with cached quantities.
 
-    Parameters
-    ----------
-    study
-        The study, or its sufficient statistics where nothing is asked of single images.
-    posterior
-        From `bayesrep.fit` or `bayesrep.read_posterior`.
-
-    Raises
-    ------
-    PosteriorError
-        If the posterior is another study's or of other people's answers, does not say whose, or
-        has no adjusted accuracies.
-
-    Notes
-    -----
     A posterior of a study is one of these images, answer by answer. One fitted to sufficient
-    statistics alone is one of every study that has them, since it depends on nothing else; and
-    where statistics are all that is given, they are all that is compared.
+    statistics alone is one of every study that has them; and where statistics are all that is
+    given, they are all that is compared.
     """
 
     study: Study | SufficientStatistics

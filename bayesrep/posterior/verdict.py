@@ -59,10 +59,7 @@ SHIFTED_VARS = ("bias_corrected_gap", "selection_gap")  # affine in adjusted_acc
 
 
 def diagnostics(group: Group) -> Diagnostics:
-    """Compute R-hat and effective sample sizes of all variables [chain, draw, ...] of a group.
-
-    R-hat is nested if the group's attribute `superchains` says that chains share starts.
-    """
+    """Compute R-hat (nested where chains share starts) and ESS of all variables of a group."""
     superchains = int(group.attrs.get("superchains", 0))
     shifted = [name for name in SHIFTED_VARS if name in group and ACCURACY_VAR in group]
     measures = {

@@ -65,9 +65,8 @@ def leniency_covariance(
 ) -> Float[np.ndarray, "direction direction"]:
     """Compute the covariance over the leniencies that a model conditions on: Jᵀ Σ J.
 
-    J = Cov_post(A, score) is the derivative of posterior means by workers' leniencies (Giordano and
-    Broderick 2023). The draws already vary as if each answer came from a worker of its own; that
-    part of a leniency's variance is subtracted.
+    J = Cov_post(A, score) (Giordano and Broderick 2023). The draws already vary as if each answer
+    came from a worker of its own; that part of a leniency's variance is subtracted.
     """
     answers, leniencies = crowd.answers, crowd.leniencies
     score_draws = center_draws(scores).transpose(0, 2, 1)
@@ -143,11 +142,7 @@ def one_selection(
     *,
     up: bool,  # look above a cell first
 ) -> tuple[Int[np.ndarray, "cell"], Int[np.ndarray, "cell"], Float[np.ndarray, "cell"]]:
-    """Find the two cells between which to interpolate a function of the count, and its slope.
-
-    One selection more (`up`) or less changes it by `part * (f[above] - f[below])`; a cell that is
-    the only one with its number of annotators uses two of the nearest number, at the nearest share.
-    """
+    """Find cells by which a selection more (`up`) is worth `part * (f[above] - f[below])`."""
     rows: dict[tuple[str, int], list[int]] = {}
     for cell in np.lexsort((cells.selected, cells.shown)):
         if not occupied[cell]:

@@ -170,11 +170,7 @@ def _keeps_again(
 def kept_factor(
     a: Floats, b: Floats, weight: Floats, data: AnnotatedSet, s: Floats
 ) -> Float[np.ndarray, "draw point"]:
-    """Compute the factor that truncates a density of s to images whose counts pass the rule.
-
-    Σ_n P(n) a_n(s) / ∫ a_n p, with a_n(s) = Σ_k a(k, n) P(k | n, s) and p the beta mixture before
-    selection; 1 without a rule.
-    """
+    """Compute the truncation of a density of s by a rule, Σ_n P(n) a_n(s) / ∫ a_n p; 1 without."""
     rule = truncating(data.selection)
     factor = np.ones((len(a), len(s)))
     if rule is None:
