@@ -111,9 +111,7 @@ def _simulate_tasks(
     return [_simulate_one(task) for task in tasks]
 
 
-def _find_slope(
-    task: tuple[Sequence[Populations], float, int, int, float | None, float],
-) -> float:
+def _find_slope(task: tuple[Sequence[Populations], float, int, int, float | None, float]) -> float:
     """A of a number of answers, at the simulated size nearer to the one a plan will need."""
     worlds, leniency, seed, answers, width, most = task
 

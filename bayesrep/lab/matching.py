@@ -189,11 +189,7 @@ def match_images(
 
 
 def fitted_mixtures(
-    reference: tuple[Ints, Ints],
-    pool: tuple[Ints, Ints],
-    *,
-    components: int = 2,
-    seed: int = 0,
+    reference: tuple[Ints, Ints], pool: tuple[Ints, Ints], *, components: int = 2, seed: int = 0
 ) -> tuple[BetaMixture, BetaMixture]:
     """Mixtures of both by EM, from `selected` and `shown` of every image."""
     fit = fit_mixtures(_table(reference, pool), components=components, seed=seed)

@@ -194,11 +194,7 @@ def _by_answers(study: Study, candidates: AnnotatedSet, bootstrap: int, seed: in
     return gaps_by_annotators(weighted, bootstrap=bootstrap, seed=seed)
 
 
-def _held_out_table(
-    deals: list[_Deal],
-    reference: AnnotatedSet,
-    answers: int,
-) -> pl.DataFrame:
+def _held_out_table(deals: list[_Deal], reference: AnnotatedSet, answers: int) -> pl.DataFrame:
     """Table 1: the reference known by all of its answers, and by as many as the candidates."""
     whole = reference.selected / reference.shown
     rows: list[dict[str, object]] = []

@@ -100,9 +100,7 @@ class WorkerData(NamedTuple):
 
 
 def worker_data(
-    groups: Sequence[Mapping[str, Cells]],
-    distinct: Mapping[str, Any],
-    options: WorkerOptions,
+    groups: Sequence[Mapping[str, Cells]], distinct: Mapping[str, Any], options: WorkerOptions
 ) -> WorkerData:
     """Build the arrays of the likelihood; a prior depends on no image."""
     cells = joint_data(groups)

@@ -91,8 +91,7 @@ class Clustered(NamedTuple):
 
 
 def cluster_covariance(
-    parts: Iterable[tuple[sparse.csr_array, Float[np.ndarray, "block _ quantity"]]],
-    overlap: float,
+    parts: Iterable[tuple[sparse.csr_array, Float[np.ndarray, "block _ quantity"]]], overlap: float
 ) -> Clustered:
     """Compute the covariance over workers, corrected for overlap and for few clusters.
 

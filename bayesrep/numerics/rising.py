@@ -28,9 +28,7 @@ def log_rising(
 
 
 def log_ratio(
-    b: Float[np.ndarray, "*batch"],
-    a: Float[np.ndarray, "*batch"],
-    counts: Int[np.ndarray, "count"],
+    b: Float[np.ndarray, "*batch"], a: Float[np.ndarray, "*batch"], counts: Int[np.ndarray, "count"]
 ) -> Float[np.ndarray, "*batch count"]:
     """Compute log (b)_r / (a + b)_r for every pair and count r, also exactly where r is large."""
     head = np.minimum(counts, SUMMED_STEPS)

@@ -42,9 +42,7 @@ def decode_some(codes: Codes, *place: Any) -> Float[np.ndarray, "chain draw *qua
     return decode(Codes(*(each[:, :, *place] for each in codes)))
 
 
-def answer_log_likelihoods(
-    posterior: Posterior,
-) -> Iterator[Float[np.ndarray, "chain draw cell"]]:
+def answer_log_likelihoods(posterior: Posterior) -> Iterator[Float[np.ndarray, "chain draw cell"]]:
     """Yield the log likelihood of each classifier's answers by cell, of cells that have images."""
     observed = need_group(posterior, "observed_data", "correct", "replication_images")
     codes, answers = logit_codes(posterior), read_record(posterior).answers
