@@ -111,7 +111,6 @@ def _judge_columns(fitted: Fitted, shifts: Sequence[ClassShift], words: Words) -
 
 
 def _corrected_sentence(fitted: Fitted, words: Words) -> str:
-    """Say what the correction for classes is worth."""
     shift = fitted.group["class_shift"].values.ravel()
     lower, upper = (write_points(end, 1) for end in np.quantile(shift, (0.025, 0.975)))
     return (

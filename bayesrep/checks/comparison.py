@@ -161,8 +161,6 @@ def _join_parts(parts: Iterable[PsisLoo]) -> PsisLoo:
 
 
 def _differences(fit: Mapping[str, PsisLoo], best: Mapping[str, PsisLoo]) -> dict[str, float]:
-    """Compute differences to the best fit with paired standard errors."""
-
     def difference(names: list[str]) -> tuple[float, float]:
         one, other = (_join_parts(each[name] for name in names) for each in (fit, best))
         gap = one.elpd - other.elpd

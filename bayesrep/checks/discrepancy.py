@@ -69,7 +69,6 @@ def merge(sizes: Floats, min_size: float) -> Ints:
 
 
 def _indicator(bins: Ints) -> Floats:
-    """Build the indicator matrix [M, K] of cells in bins."""
     return (bins[:, None] == np.arange(bins.max() + 1)).astype(np.float64)
 
 

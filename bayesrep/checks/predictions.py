@@ -117,7 +117,6 @@ def _counts_row(
     images: Int[np.ndarray, "cell"],
     log_mass: Float[np.ndarray, "draw cell"],
 ) -> dict[str, Any]:
-    """Test one data set's counts on all possible cells."""
     if (completed := _complete(cells)) is None:
         return _row("counts", role, NO_FIT, cells)
     every, place = completed

@@ -53,14 +53,12 @@ def log_likelihood(posterior: Posterior) -> Float[np.ndarray, "chain draw"]:
 
 
 def _count_log_likelihood(posterior: Posterior) -> Float[np.ndarray, "chain stored"]:
-    """Sum the log likelihood of the annotators' counts."""
     group = need_group(posterior, "log_density", "reference_images")
     images = (str(name) for name in group.data_vars if name not in LOGIT_VARS)
     return np.sum([group[name].values.sum(axis=2) for name in images], axis=0)
 
 
 def _answer_log_likelihood(posterior: Posterior) -> Float[np.ndarray, "chain stored classifier"]:
-    """Sum the log likelihood of each classifier's answers."""
     # In float64: in float32 sums over thousands of cells lose the differences between draws.
     return np.stack([each.sum(axis=2) for each in answer_log_likelihoods(posterior)], axis=2)
 

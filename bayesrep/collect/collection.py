@@ -143,7 +143,6 @@ def read_collection(path: str | Path) -> Collection:
 
 
 def _describe_labels(tasks: pl.DataFrame, labels: pl.DataFrame | None) -> pl.DataFrame:
-    """Look up name, description and link of every label of the tasks."""
     table = tasks.select(pl.col("label").unique().sort())
     if labels is not None:
         if "label" not in labels.columns:
@@ -283,12 +282,10 @@ def _columns(name: str, lists: pl.Series, most: int) -> dict[str, pl.Series]:
 
 
 def _escape_html(text: pl.Expr) -> pl.Expr:
-    """Escape texts as `html.escape` does."""
     return text.str.replace_many({letter: escape(letter) for letter in "&<>\"'"})
 
 
 def _page(collection: Collection, texts: Descriptions) -> str:
-    """Build the offline page, with all tasks in it."""
     items: list[dict[str, Any]] = []
     for name, labels, sources in _iterate_tasks(collection.tasks):
         if collection.kind == "contains":

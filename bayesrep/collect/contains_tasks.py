@@ -258,7 +258,6 @@ def _controls(
 
 
 def _sample_rows(candidates: Ints, number: int, times: int, random: np.random.Generator) -> Ints:
-    """Draw `number` distinct rows, `times` times."""
     if len(candidates) > 20 * number:  # repeats are rare: reject them
         samples = random.integers(len(candidates), size=(times, number))
         while (repeated := _has_repeats(samples)).any():

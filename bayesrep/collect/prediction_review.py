@@ -1,8 +1,4 @@
-"""Review of predictions: those without a judgement yet, and reviewers for them.
-
-Shankar et al. (2020), section 3.2: every distinct first prediction on an image is judged by people;
-their own answers too (section 4.3), by nobody who gave them.
-"""
+"""Review of predictions without a judgement (Shankar et al., 2020, sections 3.2 and 4.3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""Cost designs, and find the cheapest one within some limits that reaches a width.
-
-For every number n of answers width² = A_n / images + B, of a sample of images and of workers.
-"""
+"""Cost designs, and find the cheapest one within some limits that reaches a width."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -310,7 +310,6 @@ def next_answers(
 
 
 def _table(reference: tuple[Ints, Ints], pool: tuple[Ints, Ints]) -> CellTable:
-    """All counts of both, for EM."""
     selected, n_shown = all_counts(np.concatenate([reference[1], pool[1]]))
     images = np.zeros((2, 1, len(n_shown)))
     for role, (k, n) in enumerate((reference, pool)):
@@ -319,7 +318,6 @@ def _table(reference: tuple[Ints, Ints], pool: tuple[Ints, Ints]) -> CellTable:
 
 
 def _resample_images(table: CellTable, replicates: int, random: np.random.Generator) -> CellTable:
-    """Bootstrap replicates of the images of both."""
     samples = [
         random.multinomial(int(images.sum()), images / images.sum(), size=replicates)
         for images in table.images[:, 0]

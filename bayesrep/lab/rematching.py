@@ -225,7 +225,6 @@ def _held_out_table(deals: list[_Deal], reference: AnnotatedSet, answers: int) -
 
 
 def _by_source(deals: list[_Deal], easy: list[_Deal], candidates: AnnotatedSet) -> pl.DataFrame:
-    """Matching from all candidates, and from those that held-out answers select."""
     right: Floats | None = None
     if candidates.correct.shape[1]:
         right = candidates.correct.mean(axis=1)

@@ -1,7 +1,4 @@
-"""Probability models as plain NumPyro functions; they know no sampler.
-
-A model of ours is in a file of its own, which is imported, with JAX, when it is looked up.
-"""
+"""Probability models as plain NumPyro functions, imported at first use; they know no sampler."""
 
 import sys
 from collections.abc import Iterator, MutableMapping

@@ -166,7 +166,6 @@ def on_pairs(
 
 
 def _log_components(mixtures: Mixtures, pairs: ListedPairs) -> Float[Array, "group component cell"]:
-    """Compute log of weight times mass, without C(n, k)."""
     masses = log_cells(
         mixtures.a, mixtures.b, pairs.below_selected, pairs.below_rejected, pairs.below_shown
     )
@@ -269,13 +268,6 @@ def log_likelihood_of(counts: Counts, log_mass: ByPair) -> Float[Array, ""]:
     return jnp.sum(counts.images * log_kept(counts, log_mass)[0])
 
 
-def shares_kept(counts: Counts, truncation: Truncation, log_mass: ByPair) -> ByPair:
-    """Compute the shares of the pairs among kept images, with each n as often as in the data."""
-    by_shown = counts.images @ truncation.of_shown
-    shares = (by_shown / by_shown.sum(axis=1, keepdims=True)) @ truncation.of_shown.T
-    return shares * jnp.exp(log_pairs_kept(counts, log_mass))
-
-
 def accuracy_by_cell(curves: ByPoint, table: Float[Array, "group cell point"]) -> ByCell:
     """Compute P(correct | k, n): equation M4; times P(k | n), equation 7 of Engstrom et al."""
     if table.shape[0] == 1:
@@ -289,9 +281,11 @@ def average_accuracy(
     """Average curves over (kept) images: Engstrom et al. (2020), equations 3, 6 and M5."""
     if counts.truncation is not None:
         log_mass, log_table = log_tables(mixtures, counts.pairs, family)
-        weights = jnp.einsum(
-            "gm,gmx->gx", shares_kept(counts, counts.truncation, log_mass), jnp.exp(log_table)
-        )
+        # Shares of the pairs among kept images, with each n as often as in the data.
+        by_shown = counts.images @ counts.truncation.of_shown
+        shares = (by_shown / by_shown.sum(axis=1, keepdims=True)) @ counts.truncation.of_shown.T
+        shares = shares * jnp.exp(log_pairs_kept(counts, log_mass))
+        weights = jnp.einsum("gm,gmx->gx", shares, jnp.exp(log_table))
     elif family.is_exact:
         choices = log_binomial(family.degree, np.arange(family.degree + 1))
         # The points' probabilities are those of d annotators' counts: exact, no quadrature.

@@ -138,7 +138,6 @@ def _is_proper(distribution: dist.Distribution) -> bool:
 
 @no_type_check
 def _read(text: str) -> Any:
-    """Read the distribution, or the mean and sd, of a text."""
     if len(text) > MAX_TEXT_LENGTH:
         raise ValueError(f"it has more than {MAX_TEXT_LENGTH:,} characters")
     result = _read_part(ast.parse(text, "text", mode="eval").body)

@@ -220,11 +220,6 @@ def _score(data: WorkerData, cells: CellPredictions, family: Curves) -> Float[Ar
     return total
 
 
-def _dims(data: WorkerData, options: WorkerOptions) -> dict[str, tuple[str, ...]]:
-    dims = joint_dims(data.cells, options)
-    return dims | {"leniency_score": ("known_worker",)} if any(data.designs) else dims
-
-
 WORKERS_MODEL = Model(
     function=workers,
     options=WorkerOptions,
@@ -237,7 +232,10 @@ WORKERS_MODEL = Model(
     start=lambda data, options: joint_start(data.images, options),
     offsets=mixture_offsets,
     mixture_sites=MIXTURE_SITES,
-    dims=_dims,
+    dims=lambda data, options: (
+        joint_dims(data.cells, options)
+        | ({"leniency_score": ("known_worker",)} if any(data.designs) else {})
+    ),
     curves=joint_curves,
     takes_cut=True,
     takes_groups=False,

@@ -222,7 +222,6 @@ def _tilted_moments(
 def _covariance(
     answers: CrowdAnswers, sites: _Sites, state: _Moments, logit: Floats
 ) -> tuple[Ints, Floats]:
-    """Compute the covariance of the leniencies of workers with several answers."""
     r, density = np.exp(state.log_image), np.exp(sites.log_density)
     n_answers = np.bincount(answers.worker, minlength=answers.workers)
     workers = np.sort(

@@ -7,7 +7,7 @@ density given a count, what is chosen has the density
     p₂(s)  =  Σ_k P₁(k) q_k(s)      (Engstrom et al., 2020, section 2: rejection sampling)
 
 which for mixtures of betas is one too: q_k has the components Beta(a + k, b + n − k). For single
-betas the mean is pulled towards the pool's by the share (α + β) / (n + α + β), α and β the pool's.
+betas (equation 1) the mean is pulled to the pool's by (α + β) / (n + α + β), α and β the pool's.
 """
 
 from typing import NamedTuple, TypeAlias

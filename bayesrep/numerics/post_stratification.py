@@ -88,6 +88,5 @@ def post_stratify(
 
 
 def _sums(index: Ints, values: Floats, size: int) -> Float[np.ndarray, "{size} classifier"]:
-    """Sum rows of values by index."""
     rows = np.arange(len(index))
     return csr_array((np.ones(len(index)), (index, rows)), shape=(size, len(index))) @ values

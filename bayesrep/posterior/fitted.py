@@ -177,7 +177,6 @@ class Fitted:
 
     @cached_property
     def _answered_cells(self) -> tuple[Int[np.ndarray, "classifier cell"], Int[np.ndarray, "cell"]]:
-        """Right answers and images of the replication's cells."""
         observed = self.need("observed_data", "correct", "replication_images")
         return right_answers(observed), observed["replication_images"].values
 
@@ -190,7 +189,6 @@ class Fitted:
 
     @cached_property
     def _influences(self) -> Influences:
-        """Influences of the classifiers' answers on the adjusted accuracies."""
         group, record = self.need("posterior", "population_curve"), self.record
         indices = draw_indices(self.need("log_density"), group)
         sites = [group[name].values for name in record.shared if name in group]
@@ -210,7 +208,6 @@ class Fitted:
     def _crowd_covariance(
         self, directions: Float[np.ndarray, "classifier direction"]
     ) -> Float[np.ndarray, "direction direction"]:
-        """Compute the covariance over known workers."""
         from bayesrep.posterior.workers import worker_covariance
 
         if self.record.model.crowd is not None:
@@ -225,7 +222,6 @@ class Fitted:
         crowd: "Callable[[Study, Sequence[str]], Crowd]",
         directions: Float[np.ndarray, "classifier direction"],
     ) -> Float[np.ndarray, "direction direction"]:
-        """Covariance over the leniencies that the model conditioned on."""
         from bayesrep.posterior.workers import leniency_covariance
 
         fitted_crowd = crowd(self.images, self.record.roles)

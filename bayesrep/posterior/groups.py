@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 class Posterior(Protocol):
     """ArviZ's `InferenceData` (0.23) or `DataTree` (from 1.0 on), or the groups of a file."""
 
-    def __getitem__(self, name: str, /) -> Any:
-        """Return a group by name; KeyError if missing."""
-        ...
+    def __getitem__(self, name: str, /) -> Any: ...
 
 
 def find_group(posterior: Posterior, name: str) -> Group | None:

@@ -72,11 +72,8 @@ def diagnostics(group: Group) -> Diagnostics:
         measures[ACCURACY_VAR] = [rhat, *(Variable(n.dims, 0 * n.values) for n in sizes)]
     measures |= {name: measures[ACCURACY_VAR] for name in shifted}
 
-    def collect_diagnostic(kind: int) -> Mapping[str, Variable]:
-        return {name: measures[name][kind] for name in group.data_vars}
-
     return Diagnostics(
-        *map(collect_diagnostic, range(3)),
+        *({name: measures[name][kind] for name in group.data_vars} for kind in range(3)),
         nested=_nests(superchains, group.sizes["chain"]),
         names={name: each.values for name, each in group.coords.items()},
     )
@@ -87,7 +84,6 @@ def _nests(superchains: int, chains: int) -> bool:
 
 
 def _measure_convergence(draws: Variable, superchains: int) -> list[Variable]:
-    """Compute R-hat, bulk and tail ESS of a variable, with its dimensions."""
     dims, shape = draws.dims[2:], draws.shape[2:]
     values = draws.values.reshape(*draws.shape[:2], math.prod(shape))
     groups = superchains if _nests(superchains, len(values)) else 0

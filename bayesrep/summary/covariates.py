@@ -122,7 +122,6 @@ def _tabulate(
     draws: Float[np.ndarray, "draw classifier"],
     random: np.random.Generator,
 ) -> pl.DataFrame:
-    """Tabulate each term's effect on a drawn quantity, one row a term."""
     lower, upper = np.quantile(draw_effects(design, draws, random), INTERVAL, axis=0)
     # With few classifiers draws of an effect have no mean: estimate it from posterior means.
     estimate = np.linalg.lstsq(design, draws.mean(axis=0))[0]

@@ -93,7 +93,6 @@ def describe_images(study: Study, posterior: Posterior, *, draws: int = MAX_DRAW
 
 
 def _frequencies(fitted: Fitted, draws: int) -> tuple[Floats, Floats]:
-    """Compute the posterior mean and standard deviation of every image's s."""
     data, cells = fitted.images.replication, fitted.statistics.replication
     density = log_densities(fitted, fitted.record.roles.index("replication"), draws)
     rejected = cells.shown - cells.selected
@@ -109,7 +108,6 @@ def _frequencies(fitted: Fitted, draws: int) -> tuple[Floats, Floats]:
 def _difficulties(
     correct: Bools, logit: Float[np.ndarray, "classifier cell"], cell: Ints
 ) -> tuple[Floats, Floats]:
-    """Compute the posterior mean and standard deviation of every image's z."""
     right = correct.sum(axis=1)
     # Images of a cell with as many right answers have one posterior of z: compute it once.
     base = len(logit) + 1
