@@ -1,4 +1,4 @@
-"""Probability models as plain NumPyro functions, imported at first use; they know no sampler."""
+"""Probability models as plain NumPyro functions; they know no sampler."""
 
 import sys
 from collections.abc import Iterator, MutableMapping
