@@ -1,10 +1,6 @@
 """Test for differences in classes between data sets among images selected equally often.
 
-The adjustment assumes that there are none: P(correct | s) of the replication's images is averaged
-over the reference's frequencies. A replication with more of the harder classes *at the same
-frequencies* has another P(correct | s), which counts do not show. Known classes of images, labels
-or columns of groups, do: among images that were selected as often the classes must be distributed
-alike. With O_hc images of class c in the reference's part of a stratum h, and E_hc
+With O_hc images of class c in the reference's part of a stratum h (of equal k/n), and E_hc
 expected from both data sets together,
 
     Q  =  dᵀ V⁺ d  ~  χ²,      d_c = Σ_h (O_hc − E_hc),      V the covariance of d,
@@ -15,10 +11,8 @@ classifiers on the replication's images of a class over others that were selecte
 
     shift  =  Σ_c ρ_c Σ_h P_ref(h) (P_ref(c | h) − P_rep(c | h))
 
-Fits correct for it where images have labels (`bayesrep.numerics.post_stratification`).
-
-Strata are of observed frequencies k/n, not of s: if classes correlate with s and the data sets
-differ much in s, classes differ a little at the same k/n too, which is why the shift decides.
+If classes correlate with s and the data sets differ much in s, classes differ a little at the same
+k/n too, which is why the shift decides.
 """
 
 from collections.abc import Sequence
@@ -36,12 +30,9 @@ from bayesrep.studies.study import Study, shared_classes
 from bayesrep.studies.vocabulary import IMAGE_WORDS, Words, words_of
 from bayesrep.types import Float, Int
 
-MIN_EXPECTED_IMAGES = 5.0
-"""Expected images of a class in each data set; rarer classes are pooled."""
-MAX_TESTED_CLASSES = 1_000
-"""The most frequent classes are compared, the rest pooled: time grows with their cube."""
-N_FAMILIES = 3
-"""Families in the familywise error rate: counts, answers and classes."""
+MIN_EXPECTED_IMAGES = 5.0  # expected images of a class in each data set; rarer classes are pooled
+MAX_TESTED_CLASSES = 1_000  # the most frequent; the rest are pooled: time grows with the cube
+N_FAMILIES = 3  # families in the familywise error rate: counts, answers and classes
 IMAGES_CHECK = "images alike at the same frequency"
 
 
@@ -120,7 +111,6 @@ def _judge_columns(fitted: Fitted, shifts: Sequence[ClassShift], words: Words) -
 
 
 def _corrected_sentence(fitted: Fitted, words: Words) -> str:
-    """Say what the correction for classes is worth."""
     shift = fitted.group["class_shift"].values.ravel()
     lower, upper = (write_points(end, 1) for end in np.quantile(shift, (0.025, 0.975)))
     return (

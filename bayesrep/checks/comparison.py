@@ -1,8 +1,7 @@
 """Model comparison: leave-one-out cross-validation of fits to the same study.
 
-A unit is one image's annotations (of each data set), or one classifier's answer on one image of the
-replication, given those on the other images of its cell. Those of a cell (k, n) have one density,
-so one importance sampling serves all m_i of them:
+A unit is one image's annotations, or one classifier's answer on one image of the replication, given
+those on the other images of its cell: one importance sampling serves all m_i units of a cell.
 
     elpd = Σ_i m_i log p(y_i | all data but one unit like i),   se² = Σ_i m_i (elpd_i − mean)²
 
@@ -162,8 +161,6 @@ def _join_parts(parts: Iterable[PsisLoo]) -> PsisLoo:
 
 
 def _differences(fit: Mapping[str, PsisLoo], best: Mapping[str, PsisLoo]) -> dict[str, float]:
-    """Compute differences to the best fit with paired standard errors."""
-
     def difference(names: list[str]) -> tuple[float, float]:
         one, other = (_join_parts(each[name] for name in names) for each in (fit, best))
         gap = one.elpd - other.elpd

@@ -8,8 +8,7 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.studies.leniency import SAME_CROWD, lacks_workers
 from bayesrep.studies.study import Study
 
-MIN_SD_RATIO = 1.1
-"""Smallest reported ratio of the mean adjusted accuracy's sd, with workers over without."""
+MIN_SD_RATIO = 1.1  # least reported ratio of the mean accuracy's sd with workers to without
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 
 

@@ -12,8 +12,7 @@ from bayesrep.posterior.groups import Posterior, need_group, read_record
 from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 
 DEPENDENCE_CHECK = "dependence of annotators' answers"
-MIN_PROBABILITY_SHOWN = 1e-3
-"""Posterior probability of a correlation from which on it has a row."""
+MIN_PROBABILITY_SHOWN = 1e-3  # posterior probability of a correlation from which on it has a row
 
 
 def dependence_table(posterior: Posterior) -> pl.DataFrame | None:

@@ -1,40 +1,24 @@
 """Pivotal discrepancies of counts and answers from a model at its draws: honest p-values.
 
-The usual posterior predictive p-value compares a discrepancy of the data with the same of predicted
-data while the parameters were fitted to the data: it crowds around one half, and a clear misfit
-may end at 0.1. Here the reference distribution is that of a *pivotal* discrepancy.
+Let X²(y, θ) be Pearson's discrepancy on K bins, expected counts taken at θ itself. If θ* ~ prior
+and y ~ p(y | θ*), then a draw θ of the posterior given y has, together with y, the same joint
+distribution as θ*. So at *one posterior draw* X² is distributed as Pearson's statistic at known
+parameters, no degrees of freedom lost (Johnson 2004, theorem 1). With F its distribution function,
+z(θ) = Φ⁻¹(F(X²(y, θ))) is standard normal over (y, θ). The average z̄ over all draws has mean 0,
+and by the law of total variance
 
-Let X²(y, θ) be Pearson's discrepancy on K bins at parameters θ, expected counts taken at θ itself.
-If θ* ~ prior and y ~ p(y | θ*), then a draw θ of the posterior given y has, together with y, the
-same joint distribution as θ*. So X²(y, θ) at *one posterior draw* is distributed as X²(y, θ*): its
-distribution is that of Pearson's statistic at known parameters, no degrees of freedom lost
-(Johnson 2004, theorem 1, shows the same for large samples at any fixed θ*). With F its distribution
-function, z(θ) = Φ⁻¹(F(X²(y, θ))) is therefore standard normal over (y, θ).
+    Var(z̄) = 1 − E[Var(z(θ) | y)],        p = 1 − Φ(z̄ / √(1 − Var_draws(z)))
 
-One draw wastes the others and makes the answer depend on chance. The average z̄ over all draws has
-mean 0, and by the law of total variance
-
-    Var(z̄) = 1 − E[Var(z(θ) | y)],
-
-whose second term is the spread of z over the draws at hand. So
-
-    p = 1 − Φ(z̄ / √(1 − Var_draws(z)))
-
-is uniform under the model as far as z̄ is normal. No data are simulated. F is a gamma distribution
-with the mean and the variance of X² at θ: for counts K − 1 and 2 (K − 1), or Haldane's exact
-variance where all images have one n; for answers, where bins are sums of independent cells, 1 and
-2 + κ₄/σ⁴ for each bin, exactly.
+is uniform under the model as far as z̄ is normal. F is a gamma distribution with the mean and the
+variance of X² at θ: for counts K − 1 and 2 (K − 1), or Haldane's exact variance where all images
+have one n; for answers, 1 and 2 + κ₄/σ⁴ for each bin, exactly.
 
 Measured: in 40 fits to data drawn from a fitted model 5.0 % of 80 p-values of counts and 5.0 % of
 320 of answers were below 5 %; where the truth had three components and the fit two (2,000 images),
 20 % of those of counts were.
 
-Neighbouring cells (in k/n) are merged until every bin has at least five expected images (right and
-wrong answers) and there are at most forty or so bins.
-
 References: Johnson (2004), "A Bayesian χ² test for goodness-of-fit", Annals of Statistics 32;
-Meng (1994), "Posterior predictive p-values", on their bias; Benjamini and Hochberg
-(1995) for many classifiers.
+Meng (1994), "Posterior predictive p-values", on their bias towards one half.
 """
 
 from typing import NamedTuple
@@ -85,7 +69,6 @@ def merge(sizes: Floats, min_size: float) -> Ints:
 
 
 def _indicator(bins: Ints) -> Floats:
-    """Build the indicator matrix [M, K] of cells in bins."""
     return (bins[:, None] == np.arange(bins.max() + 1)).astype(np.float64)
 
 

@@ -10,11 +10,9 @@ from bayesrep.studies.vocabulary import templates_by_name
 from bayesrep.types import Floats
 
 Trust = Literal["yes", "with care", "no"]
-MAX_HARMLESS_SHIFT = 0.5
-"""In posterior sd: after a shift of all classifiers by it intervals still cover 92 %."""
+MAX_HARMLESS_SHIFT = 0.5  # posterior sd: all shifted by it, intervals still cover 92 %
 ALPHA = 0.05  # significance level
-MIN_CREDIBLE_P = 1e-6
-"""Below this a mixture's misfit is never trusted, however little it moves the answer."""
+MIN_CREDIBLE_P = 1e-6  # below it a mixture's misfit is never trusted, however little it matters
 UNTESTED = "not tested"
 CHECKS = templates_by_name(
     "{annotators} identify the mixtures",

@@ -131,7 +131,6 @@ def _better_mixture(options: Mapping[str, Any]) -> str:
 
 
 def _severity(size: float, max_harmless: float) -> Trust:
-    """Judge a shift of so many posterior standard deviations."""
     return "no" if size > MAX_USABLE_SHIFT else "yes" if size <= max_harmless else "with care"
 
 

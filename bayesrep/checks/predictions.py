@@ -46,26 +46,11 @@ TABLE_SCHEMA = {
 def check_predictions(posterior: Posterior, *, draws: int = PREDICTION_DRAWS) -> pl.DataFrame:
     """Compare the data with the model, data set by data set and classifier by classifier.
 
-    Returns
-    -------
-    polars.DataFrame
-        One row for the counts of each data set and for the answers of each classifier: `kind`
-        ("counts" or "answers"), `name`, `discrepancy` (posterior mean of X²), `bins`, `p` (nearly
-        uniform where the model holds), `p_adjusted` (see `family_wise`: in 95 % of the fits of a
-        model that holds none is below 0.05),
-        `worst_cell` with what is `observed` and `expected` there (images, or share of right
-        answers), and `effect`: the difference of observed and fitted cells, weighed as an accuracy.
-        For a data set Σ_k (observed − fitted share) · P(correct | k, n), averaged over classifiers;
-        for a classifier Σ_k (reference's share) · (observed − fitted accuracy). Both are rough
-        guides to what the misfit can do to an adjusted accuracy; null where the reference's cells
-        are not the replication's. `unfilled`, of counts: the share of images expected at counts of
-        fewer annotators than the most that no image has and chance does not leave empty. There is
-        hardly any but where annotators were added until the answer was clear.
-
-    Notes
-    -----
-    With `feedback="cut"` the draws are not those of a joint posterior and the answers' p-values
-    are approximate.
+    One row for the counts of each data set and for the answers of each classifier: `kind`, `name`,
+    `discrepancy` (posterior mean of X²), `bins`, `p` (nearly uniform where the model holds; with
+    `feedback="cut"` approximate), `p_adjusted` (see `family_wise`), `worst_cell` with what is
+    `observed` and `expected` there, and two that are explained where they are computed: `effect`
+    on an accuracy and `unfilled`.
     """
     observed = need_group(posterior, "observed_data", "correct")
     codes, likelihood = thinned_codes(posterior, draws), need_group(posterior, "log_density")
@@ -94,6 +79,7 @@ def check_predictions(posterior: Posterior, *, draws: int = PREDICTION_DRAWS) ->
         row = _row("answers", str(name), fit, cells["replication"])
         fitted = accuracy.mean(axis=0)
         mean_accuracy += fitted / len(right)
+        # Effects are rough guides to what a misfit can do to an adjusted accuracy.
         if "reference" in same_cells:
             gap = np.where(n_images > 0, right[index] / np.maximum(n_images, 1) - fitted, 0.0)
             row["effect"] = float(fitted_shares["reference"] @ gap)
@@ -131,7 +117,6 @@ def _counts_row(
     images: Int[np.ndarray, "cell"],
     log_mass: Float[np.ndarray, "draw cell"],
 ) -> dict[str, Any]:
-    """Test one data set's counts on all possible cells."""
     if (completed := _complete(cells)) is None:
         return _row("counts", role, NO_FIT, cells)
     every, place = completed
@@ -141,6 +126,7 @@ def _counts_row(
     on_all[:, place] = log_mass
     strata, mass = _fitted_masses(posterior, which, every, counted, on_all)
     expected = np.bincount(strata.stratum, counted)[strata.stratum] * mass.mean(axis=0)
+    # Hardly any are unfilled but where annotators were added until the answer was clear.
     empty = (counted == 0) & (expected >= MIN_EXPECTED_EMPTY) & (every.shown < every.shown.max())
     row = _row("counts", role, check_counts(counted, mass, strata), every)
     return {**row, "unfilled": float(expected[empty].sum() / counted.sum())}

@@ -9,17 +9,9 @@ quantity f:
 - the *shift* of its mean, in posterior standard deviations, for a doubling of α, to first order:
   d E[f] / d log₂ α = ln 2 · Cov(f, log p(θ)).
 
-The likelihood is scaled in the same way. A sensitive prior beside a sensitive likelihood says that
-the two pull in different directions; beside an insensitive one that the data have little to say.
-
-For the mean gap the prior of the global parameters is scaled (the mixtures, the population's
-curve), as Kallioinen et al. advise for hierarchical models; for one classifier also the prior of
-its own curve. All answers have their weight w for the global parameters
-(`bayesrep.studies.overlap`). The priors of the other classifiers' curves act on it only through the
-shared parameters, and would drown the answer in noise: 136 classifiers have 680 parameters.
-
-`shift_se` and `noise` say how far both numbers are chance (the latter: the index of the same
-weights given to the wrong draws), and nothing is called sensitive that is not well above its noise.
+For the mean gap the prior of the global parameters is scaled, as Kallioinen et al. advise for
+hierarchical models; for one classifier also the prior of its own curve. Those of the others act on
+it only through the shared parameters, and would drown the answer in noise.
 
 References: Kallioinen, Paananen, Bürkner and Vehtari (2023), "Detecting and diagnosing prior and
 likelihood sensitivity with power-scaling", Statistics and Computing 34; Nguyen and Vreeken (2015)
@@ -48,8 +40,7 @@ MIN_NOISE_RATIO = 2.5
 N_SHUFFLES = 4
 BATCH_SIZE = 32  # quantities
 MEAN_GAP = "(mean gap)"
-MAX_SHIFT = 1.0
-"""Larger shifts are reported, in posterior sd: a quarter of a 95 % interval."""
+MAX_SHIFT = 1.0  # larger shifts are reported, in posterior sd: a quarter of a 95 % interval
 PRIOR_DATA_CONFLICT = "prior-data conflict"
 STRONG_PRIOR = "strong prior or weak likelihood"
 TOO_NOISY = "too few draws to tell"
@@ -62,14 +53,12 @@ def log_likelihood(posterior: Posterior) -> Float[np.ndarray, "chain draw"]:
 
 
 def _count_log_likelihood(posterior: Posterior) -> Float[np.ndarray, "chain stored"]:
-    """Sum the log likelihood of the annotators' counts."""
     group = need_group(posterior, "log_density", "reference_images")
     images = (str(name) for name in group.data_vars if name not in LOGIT_VARS)
     return np.sum([group[name].values.sum(axis=2) for name in images], axis=0)
 
 
 def _answer_log_likelihood(posterior: Posterior) -> Float[np.ndarray, "chain stored classifier"]:
-    """Sum the log likelihood of each classifier's answers."""
     # In float64: in float32 sums over thousands of cells lose the differences between draws.
     return np.stack([each.sum(axis=2) for each in answer_log_likelihoods(posterior)], axis=2)
 
@@ -178,15 +167,7 @@ def reading(prior: float, likelihood: float, noise: float) -> str:
 
 
 def prior_sensitivity(posterior: Posterior, *, step: float = POWER_STEP) -> pl.DataFrame:
-    """Tabulate the sensitivity of the mean gap and of every adjusted accuracy.
-
-    Returns
-    -------
-    polars.DataFrame
-        `quantity` ("(mean gap)", then the classifiers), `prior` and `likelihood` (indices), `noise`
-        (of `prior`), `shift` (of the mean, in posterior sd, for twice the prior's power, to first
-        order) with `shift_se`, `sd` (of the posterior), `reading`.
-    """
+    """Tabulate the sensitivity of the mean gap and of every adjusted accuracy."""
     record = read_record(posterior)
     if record.cut:
         raise PosteriorError("prior-sensitivity-of-cut-feedback")

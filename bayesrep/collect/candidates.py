@@ -1,8 +1,4 @@
-"""Candidate labels that people judge: classifiers' top predictions and the image's own label.
-
-Tsipras et al. (2020), section 3 and appendix B.1: the top-5 predictions of several classifiers, and
-the data set's label, about 14 candidates an image.
-"""
+"""Candidate labels that people judge (Tsipras et al., 2020, section 3 and appendix B.1)."""
 
 from collections.abc import Sequence
 

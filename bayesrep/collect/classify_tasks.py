@@ -6,8 +6,7 @@ import polars as pl
 from bayesrep.collect.contains_tasks import PLACE_COLUMNS, check_questions, task_names
 from bayesrep.errors import OptionError, StudyError, listing
 
-MAX_CLASSIFY_LABELS = 12
-"""Most labels of one image; the paper has six."""
+MAX_CLASSIFY_LABELS = 12  # most labels of one image; the paper has six
 
 
 def plan_classify(asked: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:

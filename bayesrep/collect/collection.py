@@ -1,15 +1,8 @@
 """The folder of a collection: its tasks, and forms for each way to collect the answers.
 
-    collection.json                           the kind of its tasks, how many answer each, how made
-    tasks.parquet                             what is where; answers are read against it
-    labels.parquet                            label, name, description, link of what is asked about
-    label-studio.xml, label-studio.json       labelling configuration and tasks of Label Studio
-    mturk.html, mturk.csv                     layout and input of a batch of Mechanical Turk
-    page.html                                 a page that needs no service and saves answers as JSON
-
-There are two kinds of tasks (Tsipras et al. 2020, appendix B): *contains*, a grid of images and one
-label, of which all images that show it are selected; and *classify*, one image and a few labels, of
-which one for every object is selected and one is the main object's.
+Tasks (Tsipras et al. 2020, appendix B) are *contains*, a grid of images and one label, of which all
+images that show it are selected; and *classify*, one image and a few labels, of which one for every
+object is selected and one is the main object's.
 
 All names reach HTML escaped. Pictures are shown by <img>, in which an SVG's scripts do not run.
 """
@@ -150,7 +143,6 @@ def read_collection(path: str | Path) -> Collection:
 
 
 def _describe_labels(tasks: pl.DataFrame, labels: pl.DataFrame | None) -> pl.DataFrame:
-    """Look up name, description and link of every label of the tasks."""
     table = tasks.select(pl.col("label").unique().sort())
     if labels is not None:
         if "label" not in labels.columns:
@@ -290,12 +282,10 @@ def _columns(name: str, lists: pl.Series, most: int) -> dict[str, pl.Series]:
 
 
 def _escape_html(text: pl.Expr) -> pl.Expr:
-    """Escape texts as `html.escape` does."""
     return text.str.replace_many({letter: escape(letter) for letter in "&<>\"'"})
 
 
 def _page(collection: Collection, texts: Descriptions) -> str:
-    """Build the offline page, with all tasks in it."""
     items: list[dict[str, Any]] = []
     for name, labels, sources in _iterate_tasks(collection.tasks):
         if collection.kind == "contains":

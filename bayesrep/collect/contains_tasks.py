@@ -1,13 +1,9 @@
 """Grids of images about one label each: "select all images that show X".
 
-Answers about an image depend on each other where its annotators all saw it among the same
-neighbours, which no count can show (`docs/cannot-tell.md`). So every image is dealt into several
-grids, each with a fresh shuffle of its label's images, and each grid is answered by a few workers.
-Images of all data sets are mixed in every grid as they are mixed among the label's images: workers
-cannot tell them apart, and one crowd rates both (Engstrom et al. 2020, appendix B.1).
-
-Among them are controls: images that are known to show the label (at least five of 48 in Tsipras et
-al. 2020, appendix B.1.2), and images that are known to show another.
+Every image is dealt into several grids with fresh neighbours: answers about it would depend on each
+other otherwise, which no count can show (`docs/cannot-tell.md`). Images of all data sets are mixed,
+so one crowd rates both (Engstrom et al. 2020, appendix B.1). Controls are images known to show the
+label (at least five of 48 in Tsipras et al. 2020, appendix B.1.2), or to show another.
 """
 
 from collections.abc import Mapping
@@ -25,8 +21,7 @@ from bayesrep.types import Bools, Ints
 
 GRID_IMAGES = 48
 CONTROL_KINDS = ("positive", "negative")
-CONTROL_DATASET = "control"
-"""Name of the data set of all controls."""
+CONTROL_DATASET = "control"  # name of the data set of all controls
 PLACE_COLUMNS = ("task", "place", "dataset", "image", "label", "own", "control", "source")
 """Columns of the tasks' table, with a row for every place that a worker may select."""
 QUESTION_KEY = ("dataset", "image", "label")
@@ -263,7 +258,6 @@ def _controls(
 
 
 def _sample_rows(candidates: Ints, number: int, times: int, random: np.random.Generator) -> Ints:
-    """Draw `number` distinct rows, `times` times."""
     if len(candidates) > 20 * number:  # repeats are rare: reject them
         samples = random.integers(len(candidates), size=(times, number))
         while (repeated := _has_repeats(samples)).any():

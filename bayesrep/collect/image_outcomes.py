@@ -44,9 +44,7 @@ class WithClear:
 def with_clear(table: pl.DataFrame, fates: pl.DataFrame) -> WithClear:
     """Put the images whose own label was clear beside those that annotators classified.
 
-    Classified are only images of which several labels seemed plausible: shares of them are not
-    those of all images. Where the table has a part of these alone, as large a part of the clear
-    ones of the data set is taken, at even distances.
+    Where a table has a part of the latter, as large a part of the clear ones is taken.
     """
     if len(twice := fates.filter(fates.select(IMAGE_KEY).is_duplicated())):
         names = listing(twice["image"].unique(maintain_order=True).to_list())

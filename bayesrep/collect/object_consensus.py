@@ -1,15 +1,11 @@
 """Consensus of several annotators on an image: its objects, their labels, the main one.
 
-Tsipras et al. (2020), section 3.2. The number of objects is what most annotators say, the number of
-labels that they select. The labels are parted into so many groups, one an object, that as few
-annotators as possible select two labels of one group: the largest cut of a graph in which labels
-are tied by how many select both. All partitions are tried. The main label is the one that most
-annotators give to the main object.
-
-Held against the annotations that the authors published, where a vote is tied it is the value that
-was given first; labels that nobody selects together with another are in no group, unless there is
-one object; and of partitions that are as good as each other one is taken, which is stated. Here it
-is the first, groups being filled in the order of the labels.
+Tsipras et al. (2020), section 3.2: the labels are parted into so many groups, one an object, that
+as few annotators as possible select two labels of one group: the largest cut of a graph in which
+labels are tied by how many select both. All partitions are tried, and the first of equally good
+ones is taken, groups being filled in the order of the labels. As in the annotations that the
+authors published, of tied votes the value that was given first counts, and labels that nobody
+selects together with another are in no group, unless there is one object.
 
 Beside the votes stand probabilities, of what most people *would* say, from Dirichlet posteriors
 whose priors are found in all images together.
@@ -29,8 +25,7 @@ from bayesrep.collect.image_outcomes import IMAGE_KEY
 from bayesrep.errors import StudyError, listing
 from bayesrep.types import Floats, Ints
 
-MOST_PARTITIONED_LABELS = 12
-"""Most labels of an image: all partitions of them are tried."""
+MOST_PARTITIONED_LABELS = 12  # most labels of an image: all partitions of them are tried
 FLAGGED_SHARE = 1 / 3
 _nodes, _weights = np.polynomial.legendre.leggauss(200)
 _QUADRATURE_LEVELS, _QUADRATURE_WEIGHTS = (_nodes + 1) / 2, _weights / 2
@@ -111,11 +106,7 @@ def _partitions(size: int, groups: int) -> Iterator[tuple[int, ...]]:
 
 
 def keep_sane(answers: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Select the done that pass the published sanity rules, and count the others.
-
-    Tsipras et al. (2020), appendix B.2: done without a label, or with a main label that is
-    not among those selected, are left out; and all of workers of whom more than a third are.
-    """
+    """Select the done that pass the sanity rules (Tsipras et al., B.2), and count the others."""
     by = ["task", "worker"]
     done = answers.group_by(by, maintain_order=True).agg(
         any=pl.col("selected").any(), main=(pl.col("main") & pl.col("selected")).sum() == 1
@@ -260,11 +251,7 @@ def _main(counted: pl.DataFrame) -> pl.Series:
 
 
 def most_probable(votes: Sequence[Ints]) -> list[Floats]:
-    """Compute every answer's probability of being the one that most people would give.
-
-    Shares of the answers to each question are Dirichlet a priori, all answers alike, with the
-    concentration under which the votes on all questions are most probable.
-    """
+    """Compute every answer's probability to be most people's, with one Dirichlet prior for all."""
     padded = np.full((len(votes), max(map(len, votes))), -1)
     for row, each in enumerate(votes):
         padded[row, : len(each)] = each

@@ -1,9 +1,4 @@
-"""Review of predictions: those without a judgement yet, and reviewers for them.
-
-Shankar et al. (2020), section 3.2: every distinct first prediction of all classifiers on an image
-is judged right or wrong by people, so that an image may have several right labels. Afterwards
-people's own answers are judged too (section 4.3), by nobody who gave them.
-"""
+"""Review of predictions without a judgement (Shankar et al., 2020, sections 3.2 and 4.3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -160,10 +155,7 @@ def _statistics(data: Predictions, joined: pl.DataFrame, judgements: pl.DataFram
 
 
 def _assign_reviewers(tasks: pl.DataFrame, reviewers: Sequence[str], seed: int) -> pl.DataFrame:
-    """Give every task to the reviewer with the least work of those who did not give the answer.
-
-    Tasks that fewest may judge are given out first, so that the work is as even as it can be.
-    """
+    """Give every task to the reviewer with the least work of those who did not give the answer."""
     order = np.random.default_rng(seed).permutation(len(tasks))
     barred = [set(names) & set(reviewers) for names in tasks["by"].to_list()]
     load = dict.fromkeys(reviewers, 0)

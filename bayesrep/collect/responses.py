@@ -16,8 +16,7 @@ from bayesrep.collect.contains_tasks import QUESTION_KEY
 from bayesrep.errors import StudyError, listing
 from bayesrep.types import Ints
 
-BATCH_ROWS = 2**19
-"""Approximate number of answers in a batch."""
+BATCH_ROWS = 2**19  # approximate number of answers in a batch
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,13 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bayesrep.lab.designs import Law, Limits, Option, Prices
-    from bayesrep.lab.matching import (
-        Chosen,
-        Matching,
-        match_images,
-        next_answers,
-        remaining_gap,
-    )
+    from bayesrep.lab.matching import Chosen, Matching, match_images, next_answers, remaining_gap
     from bayesrep.lab.matching_methods import MATCHING_METHODS
     from bayesrep.lab.next_purchase import Purchase, next_batch
     from bayesrep.lab.planning import Plan, plan

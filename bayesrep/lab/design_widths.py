@@ -16,18 +16,12 @@ from bayesrep.parallel import MapTasks
 from bayesrep.store import keep, open_store, read_kept
 from bayesrep.studies.populations import Populations
 
-N_IMAGES = (1_000, 4_000, 16_000)
-"""Images of simulated studies: the first size decides at which of the others A is estimated."""
-STUDIES_OF_SIZE = (2, 4)
-"""Simulated studies of the first size, and of the other."""
-MOST_SIMULATED = 5
-"""Numbers of answers that are simulated; what lies between them follows from these."""
-WORKER_TRIAL = {"images": 4_000, "answers": 10}
-"""Images and answers of the simulated studies that β is estimated from."""
-STUDIES_OF_CROWDS = 6
-"""Simulated studies with one crowd, and with two."""
-CROWD_SIZES = (50, 200, 1_000)
-"""Workers to compare, where it is not said how many there are."""
+N_IMAGES = (1_000, 4_000, 16_000)  # the first size decides at which of the others A is estimated
+STUDIES_OF_SIZE = (2, 4)  # simulated studies of the first size, and of the other
+MOST_SIMULATED = 5  # numbers of answers that are simulated; others follow from these
+WORKER_TRIAL = {"images": 4_000, "answers": 10}  # of the simulated studies behind β
+STUDIES_OF_CROWDS = 6  # simulated studies with one crowd, and with two
+CROWD_SIZES = (50, 200, 1_000)  # workers to compare, where it is not said how many there are
 
 
 class SimulatedDesigns:
@@ -117,9 +111,7 @@ def _simulate_tasks(
     return [_simulate_one(task) for task in tasks]
 
 
-def _find_slope(
-    task: tuple[Sequence[Populations], float, int, int, float | None, float],
-) -> float:
+def _find_slope(task: tuple[Sequence[Populations], float, int, int, float | None, float]) -> float:
     """A of a number of answers, at the simulated size nearer to the one a plan will need."""
     worlds, leniency, seed, answers, width, most = task
 

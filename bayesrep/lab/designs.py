@@ -1,7 +1,4 @@
-"""Cost designs, and find the cheapest one within some limits that reaches a width.
-
-For every number n of answers width² = A_n / images + B, of a sample of images and of workers.
-"""
+"""Cost designs, and find the cheapest one within some limits that reaches a width."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,8 +10,7 @@ from bayesrep.errors import OptionError
 from bayesrep.lab.populations import Design
 
 LEAST_IMAGES = 20
-MAX_SIMULATED_IMAGES = 20_000
-"""Images of a simulated study, at most; beyond, the law holds."""
+MAX_SIMULATED_IMAGES = 20_000  # images of a simulated study, at most; beyond, the law holds
 BUDGET_SHARES = (0.25, 0.5, 1.0, 2.0, 4.0)
 _ROUNDING_MARGIN = 1.0005
 

@@ -7,8 +7,7 @@ from bayesrep.types import Float, Floats, Ints
 
 N_MASSES = 400  # masses
 S_EDGES = np.sin(0.5 * np.pi * np.linspace(0, 1, N_MASSES + 1)) ** 2  # closer at the ends
-S_NODES = (S_EDGES[1:] + S_EDGES[:-1]) / 2
-"""Selection frequencies at which densities and curves are known."""
+S_NODES = (S_EDGES[1:] + S_EDGES[:-1]) / 2  # s at which densities and curves are known
 
 
 def chance_of_counts(answers: int, careless: float = 0) -> Float[np.ndarray, "count node"]:

@@ -1,10 +1,7 @@
 """Choosing images of a replication from a pool, and the bias that each way of choosing leaves.
 
-Engstrom et al. (2020), section 3: images of the pool are chosen such that their *observed*
-selection frequencies are distributed as the reference's. An image that is observed at k of n is, on
-average, nearer to the pool's mean than k / n, so what is chosen is harder than the reference (or
-easier, where the pool is). With densities p₁(s) of the reference and p(s) of the pool, mixtures of
-betas by EM (algorithm 1 of the paper), the images of the pool at k of n have the frequencies
+With densities p₁(s) of the reference and p(s) of the pool, mixtures of betas by EM (Engstrom et
+al., 2020, algorithm 1), the images of the pool at k of n have the frequencies
 
     q_k(s)  ∝  p(s) s^k (1 − s)^(n − k),
 
@@ -12,9 +9,8 @@ and x_k of them chosen have the distribution Σ_k x_k q_k / Σ_k x_k, known befo
 
     published   as many from every of five bins of k / n as the reference has there, class by class
     fine        the same with a bin for every k / n that occurs
-    posterior   x_k such that Σ_k x_k q_k / Σ_k x_k is as near to p₁ as can be: the distance
-                between the two distribution functions, ∫ |F − F₁| ds, is least, which the means'
-                difference counts towards ten times (a linear program)
+    posterior   x_k such that Σ_k x_k q_k / Σ_k x_k is as near to p₁ as can be: ∫ |F − F₁| ds is
+                least, the means' difference counting ten times (a linear program)
 
 Where a bin of a class runs empty, the nearest bins give what is missing, the higher of two first.
 """
@@ -193,11 +189,7 @@ def match_images(
 
 
 def fitted_mixtures(
-    reference: tuple[Ints, Ints],
-    pool: tuple[Ints, Ints],
-    *,
-    components: int = 2,
-    seed: int = 0,
+    reference: tuple[Ints, Ints], pool: tuple[Ints, Ints], *, components: int = 2, seed: int = 0
 ) -> tuple[BetaMixture, BetaMixture]:
     """Mixtures of both by EM, from `selected` and `shown` of every image."""
     fit = fit_mixtures(_table(reference, pool), components=components, seed=seed)
@@ -318,7 +310,6 @@ def next_answers(
 
 
 def _table(reference: tuple[Ints, Ints], pool: tuple[Ints, Ints]) -> CellTable:
-    """All counts of both, for EM."""
     selected, n_shown = all_counts(np.concatenate([reference[1], pool[1]]))
     images = np.zeros((2, 1, len(n_shown)))
     for role, (k, n) in enumerate((reference, pool)):
@@ -327,7 +318,6 @@ def _table(reference: tuple[Ints, Ints], pool: tuple[Ints, Ints]) -> CellTable:
 
 
 def _resample_images(table: CellTable, replicates: int, random: np.random.Generator) -> CellTable:
-    """Bootstrap replicates of the images of both."""
     samples = [
         random.multinomial(int(images.sum()), images / images.sum(), size=replicates)
         for images in table.images[:, 0]

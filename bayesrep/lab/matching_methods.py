@@ -14,10 +14,8 @@ from bayesrep.types import Floats, Ints
 
 N_BINS = 5
 N_COARSE = 50  # places at which the linear program compares distributions
-MEAN_WEIGHT = 10.0
-"""Weight of the difference of the means beside the distance of the distributions."""
-MIN_SHARE = 1e-9
-"""Shares below this are zero to the linear program."""
+MEAN_WEIGHT = 10.0  # weight of the difference of the means beside the distance of the distributions
+MIN_SHARE = 1e-9  # shares below this are zero to the linear program
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,7 @@ from bayesrep.parallel import open_pool
 from bayesrep.progress import progress_bar
 from bayesrep.studies.populations import Populations
 
-BATCH_STUDIES = 12
-"""Simulated studies of every design that money could buy."""
+BATCH_STUDIES = 12  # simulated studies of every design that money could buy
 
 
 class Purchase(NamedTuple):

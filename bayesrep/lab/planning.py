@@ -1,14 +1,12 @@
 """Planning a replication: how many images, answers and workers an interval of some width takes.
 
-Preposterior analysis by simulation (Raiffa and Schlaifer 1961, part I): populations are drawn from
-a pilot's posterior, a study of each design from these, and it is analysed as the real one will be.
-The mean width of the mean bias-corrected gap's 95 % interval follows for n answers
+Populations are drawn from a pilot's posterior, a study of each design from these, and analysed as
+the real one will be. The mean width of the mean bias-corrected gap's 95 % interval follows for n
+answers
 
-    width² = A_n / images + B,
+    width² = A_n / images + B,        B = β / W with W workers, one β for one crowd and one for two.
 
-the second part what W workers leave who answer about many images each: B = β / W, with one β for
-one crowd that answers about both data sets, and another for two. A is found by normal
-approximations, β by certified fits, which correct the law and are held against the truth.
+A is found by normal approximations, β by certified fits, which correct the law.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,10 +35,8 @@ from bayesrep.progress import progress_bar
 from bayesrep.studies.populations import Populations
 
 MAX_PLAN_ANSWERS = 200
-ANSWER_OPTIONS = (5, 8, 10, 15, 20, 30, 40, 60)
-"""Numbers of answers to choose from; fewer leave much of p(s) to its assumed shape."""
-PLAN_STUDIES = 12
-"""Simulated studies of the design that is chosen."""
+ANSWER_OPTIONS = (5, 8, 10, 15, 20, 30, 40, 60)  # fewer leave much of p(s) to its shape
+PLAN_STUDIES = 12  # simulated studies of the design that is chosen
 TRUE_DIFFERENCES = (0.0025, 0.005, 0.01, 0.02)
 Z_95 = float(norm.ppf(0.975))
 

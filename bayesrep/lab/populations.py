@@ -1,17 +1,12 @@
 """Populations of planned studies, as a pilot or published numbers leave them.
 
-A pilot's posterior has for every draw the mixtures of both data sets and every classifier's curve
-on the replication. What it does not have is taken from the pilot's numbers:
+A pilot's posterior has the mixtures and every classifier's curve on the replication.
 
-*The reference's curves* are the replication's with a shift of the logit, such that each gives the
-accuracy that was measured on the reference.
+*The reference's curves* are these with a shift of the logit, by the accuracy that was measured.
 
-*Difficulty* is shared: classifiers err on the same images, beyond what s says. An answer is right
-where Φ⁻¹(g_c(s)) + λ u + √(1 − λ²) ε_c > 0 with u, ε_c ~ N(0, 1), u one for an image; λ is the one
-at which the mean product of two classifiers' residuals on an image, given its count, is the
-pilot's.
-
-*Workers*, where they are counted, differ as in `bayesrep.studies.scenarios`.
+*Difficulty* is shared: an answer is right where Φ⁻¹(g_c(s)) + λ u + √(1 − λ²) ε_c > 0 with
+u, ε_c ~ N(0, 1), u one for an image; λ is the one at which the mean product of two classifiers'
+residuals on an image, given its count, is the pilot's.
 """
 
 import dataclasses
@@ -34,8 +29,7 @@ from bayesrep.studies.study import Study
 from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import Bools, Floats, Ints
 
-DEFAULT_LENIENCY = 0.5
-"""Sd between workers on the probit scale, assumed where no pilot estimates it."""
+DEFAULT_LENIENCY = 0.5  # sd between workers (probit scale) where no pilot estimates it
 LOGIT_OVER_PROBIT = 1.7
 LOADING_GRID = np.sqrt(np.linspace(0, 0.98, 15))
 TRIAL_IMAGES = 20_000

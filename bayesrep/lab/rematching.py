@@ -9,9 +9,6 @@ answers than there are, and what was held out says what came of it.
          and less often than the reference
     D.3  the same matching from easier candidates, those that held-out answers select, gives images
          of equal observed frequency that classifiers find easier
-
-Answers about an image are dealt out at random, as if each were another worker's. Nothing of this
-uses a model, nor says how large the bias is with answers without number: that is what `fit` is for.
 """
 
 from dataclasses import dataclass, replace
@@ -28,10 +25,8 @@ from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.study import Study
 from bayesrep.types import Floats, Ints
 
-EASY_RULE = 2, 4
-"""D.3's easy candidates: that so many of so many held-out answers select."""
-LEAST_ANSWERS = 5
-"""Answers by which images are matched: with so many every bin has counts at the same places."""
+EASY_RULE = 2, 4  # D.3's easy candidates: that so many of so many held-out answers select
+LEAST_ANSWERS = 5  # with so many answers every bin has counts at the same places
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,11 +194,7 @@ def _by_answers(study: Study, candidates: AnnotatedSet, bootstrap: int, seed: in
     return gaps_by_annotators(weighted, bootstrap=bootstrap, seed=seed)
 
 
-def _held_out_table(
-    deals: list[_Deal],
-    reference: AnnotatedSet,
-    answers: int,
-) -> pl.DataFrame:
+def _held_out_table(deals: list[_Deal], reference: AnnotatedSet, answers: int) -> pl.DataFrame:
     """Table 1: the reference known by all of its answers, and by as many as the candidates."""
     whole = reference.selected / reference.shown
     rows: list[dict[str, object]] = []
@@ -234,7 +225,6 @@ def _held_out_table(
 
 
 def _by_source(deals: list[_Deal], easy: list[_Deal], candidates: AnnotatedSet) -> pl.DataFrame:
-    """Matching from all candidates, and from those that held-out answers select."""
     right: Floats | None = None
     if candidates.correct.shape[1]:
         right = candidates.correct.mean(axis=1)

@@ -1,9 +1,4 @@
-"""Probability models as plain NumPyro functions; they know no sampler.
-
-A model of `bayesrep.fit` is added to `MODELS` and in a file of its own, which is imported, with
-JAX, when it is looked up. One's own is registered by name, `MODELS["probit"] = Model(...)`, in a
-file that the user names (`bayesrep.plugins`), or is an entry point of the group "bayesrep.models".
-"""
+"""Probability models as plain NumPyro functions; they know no sampler."""
 
 import sys
 from collections.abc import Iterator, MutableMapping

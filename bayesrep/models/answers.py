@@ -1,13 +1,8 @@
 """Distributions of the number y of right answers about the m images of a cell.
 
-A cell's images have one probability q = P(correct | cell), the mean of y / m. In `Binomial`, our
-models' own, answers about them are independent given q. `NumPyroAnswers` is any other distribution
-f(y; m, q) of NumPyro; images of a cell stay exchangeable, so that
+Images of a cell are exchangeable, with the mean q of y / m. So with any distribution f(y; m, q)
 
     P(an image is right | y of m others)  =  f(y + 1; m + 1, q) / f(y; m, q) · (y + 1) / (m + 1).
-
-All that asks for answers takes them from here: the likelihood, ArviZ's groups, leave-one-out
-predictions, discrepancies, the agreement of classifiers, images' weights in joint draws, and w.
 """
 
 from collections.abc import Callable
@@ -31,10 +26,7 @@ CountArray: TypeAlias = Int[np.ndarray, "..."]
 
 @dataclass(frozen=True)
 class Binomial:
-    """y ~ Binomial(m, q): answers about images of a cell are independent given q.
-
-    Arguments of its methods have shapes that broadcast; logits are those of q.
-    """
+    """y ~ Binomial(m, q): answers about images of a cell are independent given q."""
 
     def log_likelihood(self, right: "Array", wrong: "Array", accuracy: "Array") -> "Array":
         """Compute log f(y; m, q) up to a constant; traceable by JAX."""

@@ -1,10 +1,7 @@
 """Annotation counts under beta mixtures: pairs (k, n), their likelihood, and averages over them.
 
-If there are few different numbers n of annotators, the cells are completed to all k of each, which
-makes tables cheap and lets studies of one design share one compiled program.
-
-Dimensions: `component` K, `cell` the M pairs as the likelihood lays them out, `point` of the
-accuracy curves.
+If there are few different n, cells are completed to all k of each: studies of one design share one
+compiled program. Dimensions: `component` K, `cell` the M pairs, `point` of the accuracy curves.
 """
 
 from collections.abc import Sequence
@@ -46,10 +43,8 @@ MIN_PAIR_PROBABILITY = 1e-300
 class GridPairs:
     """All pairs (k, n) of a few n and k = 0..max n, row by row; those with k > n stay empty."""
 
-    log_choices: PerCell
-    """log C(n, k), 0 where k > n."""
-    shown: tuple[int, ...] = field(metadata={"static": True})
-    """The different n, increasing."""
+    log_choices: PerCell  # log C(n, k), 0 where k > n
+    shown: tuple[int, ...] = field(metadata={"static": True})  # the different n, increasing
 
 
 class ListedPairs(NamedTuple):
@@ -66,8 +61,7 @@ class ListedPairs(NamedTuple):
 class DependentPairs(NamedTuple):
     """Any pairs (k, n) of answers with an intraclass correlation within an image."""
 
-    log_given: Float[Array, "cell node"]
-    """log P(k | n, s) without C(n, k) at the nodes of `numerics.logit_quadrature`."""
+    log_given: Float[Array, "cell node"]  # log P(k | n, s) without C(n, k), at the quadrature nodes
     log_choices: PerCell
 
 
@@ -77,10 +71,8 @@ Pairs: TypeAlias = GridPairs | ListedPairs | DependentPairs
 class Truncation(NamedTuple):
     """Truncation of a data set whose images were selected by the counts at hand."""
 
-    probability: PerCell
-    """a(k, n), probability that an image with this pair was kept; has every k of each n."""
-    of_shown: Float[Array, "cell size"]
-    """0/1 indicator of the n of a pair among the different n."""
+    probability: PerCell  # a(k, n), P(an image with this pair was kept); has every k of each n
+    of_shown: Float[Array, "cell size"]  # 0/1 indicator of the n of a pair among the different n
 
 
 class Counts(NamedTuple):
@@ -96,11 +88,7 @@ def _fits_grid(sizes: Int[np.ndarray, "size"]) -> bool:
 
 
 def complete(tables: Sequence[Cells]) -> list[Cells]:
-    """Complete the cell tables of one data set's groups to the same (selected, shown) pairs.
-
-    These are all k of every n, if that is a small table or images were selected by these counts;
-    cells without images count 0.
-    """
+    """Complete the cell tables of one data set's groups to the same (k, n); new cells count 0."""
     sizes = np.unique(np.concatenate([cells.shown for cells in tables]))
     if _fits_grid(sizes) or tables[0].selection is not None:
         return [cells.completed(sizes) for cells in tables]
@@ -178,7 +166,6 @@ def on_pairs(
 
 
 def _log_components(mixtures: Mixtures, pairs: ListedPairs) -> Float[Array, "group component cell"]:
-    """Compute log of weight times mass, without C(n, k)."""
     masses = log_cells(
         mixtures.a, mixtures.b, pairs.below_selected, pairs.below_rejected, pairs.below_shown
     )
@@ -281,13 +268,6 @@ def log_likelihood_of(counts: Counts, log_mass: ByPair) -> Float[Array, ""]:
     return jnp.sum(counts.images * log_kept(counts, log_mass)[0])
 
 
-def shares_kept(counts: Counts, truncation: Truncation, log_mass: ByPair) -> ByPair:
-    """Compute the shares of the pairs among kept images, with each n as often as in the data."""
-    by_shown = counts.images @ truncation.of_shown
-    shares = (by_shown / by_shown.sum(axis=1, keepdims=True)) @ truncation.of_shown.T
-    return shares * jnp.exp(log_pairs_kept(counts, log_mass))
-
-
 def accuracy_by_cell(curves: ByPoint, table: Float[Array, "group cell point"]) -> ByCell:
     """Compute P(correct | k, n): equation M4; times P(k | n), equation 7 of Engstrom et al."""
     if table.shape[0] == 1:
@@ -301,9 +281,11 @@ def average_accuracy(
     """Average curves over (kept) images: Engstrom et al. (2020), equations 3, 6 and M5."""
     if counts.truncation is not None:
         log_mass, log_table = log_tables(mixtures, counts.pairs, family)
-        weights = jnp.einsum(
-            "gm,gmx->gx", shares_kept(counts, counts.truncation, log_mass), jnp.exp(log_table)
-        )
+        # Shares of the pairs among kept images, with each n as often as in the data.
+        by_shown = counts.images @ counts.truncation.of_shown
+        shares = (by_shown / by_shown.sum(axis=1, keepdims=True)) @ counts.truncation.of_shown.T
+        shares = shares * jnp.exp(log_pairs_kept(counts, log_mass))
+        weights = jnp.einsum("gm,gmx->gx", shares, jnp.exp(log_table))
     elif family.is_exact:
         choices = log_binomial(family.degree, np.arange(family.degree + 1))
         # The points' probabilities are those of d annotators' counts: exact, no quadrature.

@@ -16,8 +16,7 @@ from bayesrep.numerics.leniency import CrowdAnswers, log_given, panel_logit, str
 from bayesrep.studies.study import Study
 from bayesrep.types import Float, Int
 
-MEAN_BINS, SD_BINS = 60, 6
-"""Bins of the posterior mean and sd of s by which nearly identical images are merged."""
+MEAN_BINS, SD_BINS = 60, 6  # bins of the posterior mean and sd of s that merge images
 
 
 class ImageClusters(NamedTuple):
@@ -62,10 +61,7 @@ def crowd_of(study: Study, roles: tuple[str, ...]) -> Crowd:
 
 
 def logits(crowd: Crowd, *, panel: bool) -> Float[np.ndarray, "dataset node"]:
-    """Compute α of every data set at the nodes of `bayesrep.numerics.logit_quadrature`.
-
-    The workers of a `panel` are all there are.
-    """
+    """Compute α of every data set at the nodes; the workers of a `panel` are all there are."""
     log_s, log_rest, _ = logit_quadrature.nodes()
     logit, leniencies = log_s - log_rest, crowd.leniencies
     if not panel:

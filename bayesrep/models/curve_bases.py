@@ -65,13 +65,10 @@ def _process(points: Points, count: int) -> Bends:
 
 
 class CurveFamily(NamedTuple):
-    """Bends of a family at any points in [0, 1], and its numbers of terms.
+    """Bends of a family at any points in [0, 1] with the prior sds over `classifier_bend`."""
 
-    `bends(points, count)` are smooth functions, since curves are integrated by quadrature, and the
-    prior sds of their coefficients over `classifier_bend`; of the population's, four times as wide,
-    over `bend`. None where points are numbers of virtual annotators, with their own polynomials.
-    """
-
+    # Smooth, since curves are integrated by quadrature; None where points are numbers of virtual
+    # annotators. The population's sds, over `bend`, are four times as wide.
     bends: Callable[[Points, int], Bends] | None
     default_terms: int
     min_terms: int

@@ -12,16 +12,9 @@ A curve is a vector of terms β; η = Φ β at the family's points and σ(η) is
     Points are quadrature nodes in s. Terms: level, slope, and a Gaussian process with a squared
     exponential kernel in its Hilbert-space form (Riutort-Mayol et al. (2023), equation 8).
 
-In between, the Bernstein form is its polynomial, and the others are evaluated at s itself.
-
-Every family has the terms level, slope (of 2 s − 1), then bends; `scale` makes the prior scales of
-its bends comparable. The size of bends is not known beforehand: most curves bend little, some rise
-and fall. So the population's bends have one unknown scale, whose square is inverse gamma;
-integrated out, they have a multivariate Student t. Near 0 it is as narrow as a small normal, and
-its tails allow bends that the data demand. A classifier's own terms are normal around these, the
-finer the bend the smaller its sd; the finest bends all classifiers have in common. Distributions
-named as priors replace the normals and the Student t; those of bends are one for each, all of the
-same form.
+Every family has the terms level, slope (of 2 s − 1), then bends. The population's bends have one
+unknown scale, whose square is inverse gamma: integrated out, a multivariate Student t. A
+classifier's own terms are normal around these; the finest bends all classifiers have in common.
 
 A monotone curve takes the same terms differently: a level, and the logarithm of the slope as slope,
 bends, … of the family, integrated along the points (so that η rises everywhere).
@@ -55,15 +48,12 @@ from bayesrep.types import Float
 
 Terms: TypeAlias = Float[Array, "*batch term"]
 
-NONPARAMETRIC_SCALE = 4.0
-"""Prior scale of the population's spline and process bends over that of Legendre polynomials."""
-BEND_DF = 4.0
-"""Degrees of freedom of the Student t of the population's bends."""
+NONPARAMETRIC_SCALE = 4.0  # prior scale of spline and process bends over Legendre polynomials'
+BEND_DF = 4.0  # degrees of freedom of the Student t of the population's bends
 
 N_LINEAR = 2  # terms before the bends
 
-link = jax.nn.sigmoid
-"""P(correct) from a curve's η."""
+link = jax.nn.sigmoid  # P(correct) from a curve's η
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,11 +104,7 @@ class Curves:
 
 
 class Priors(NamedTuple):
-    """Mean and sd of the population's terms (scale of its bends), and sd of a classifier's own.
-
-    Terms in `laws` and `own_laws`, by index, have another distribution as prior, of which these
-    are only location and scale.
-    """
+    """Mean and sd of the population's terms, sd of a classifier's own, and other laws by index."""
 
     mean: Float[np.ndarray, "term"]
     population: Float[np.ndarray, "term"]

@@ -18,17 +18,8 @@ n with probability a(k, n), the mixture is that of the images before selection a
     P(k | n, kept)  =  a(k, n) P(k | n) / Σ_k' a(k', n) P(k' | n)
     A_c             =  Σ_n P(n) Σ_k P(k | n, kept) Σ_j P_ref(J = j | k, n) σ(η_cj)
 
-so that accuracies are adjusted to the reference as it is, images that were kept.
-
-Annotations inform the mixtures of all data sets, correctness the replication's mixture and the
-curves; every sum over s is exact (families other than `bernstein`: quadrature). The model is that
-of each classifier's data. Across classifiers the images are the same, and the product of the
-classifiers' likelihoods ignores that: `weight` corrects for it in the posterior of the shared
-parameters, and draws of classifiers' own parameters have the images' random weights in common
-(`bayesrep.inference.image_weights`).
-
-Mixtures and their priors are those of `bayesrep.models.mixtures`. Without groups there is one
-group, and no δ.
+The images are the same across classifiers, which the product of their likelihoods ignores: `weight`
+corrects for it in the posterior of the shared parameters. Without groups there is no δ.
 
 Engstrom et al. (2020), sections 4.1 and 5.3; equations 6 and 7 are integrated.
 """
@@ -90,8 +81,7 @@ class JointData(NamedTuple):
     correct: ByCell
     wrong: ByCell
     share: Float[Array, "group"]
-    weight: Float[Array, ""]
-    """w, the power of each classifier's likelihood in the posterior of the shared parameters."""
+    weight: Float[Array, ""]  # w, power of each classifier's likelihood for the shared parameters
 
     @property
     def sizes(self) -> tuple[int, int]:

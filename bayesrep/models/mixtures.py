@@ -141,10 +141,8 @@ def mixture_dims(options: JointOptions, groups: int) -> dict[str, tuple[str, ...
 def mixture_offsets(values: Mapping[str, Array], options: JointOptions) -> dict[str, Array]:
     """Compute the offsets of locations that make the posterior closer to normal.
 
-    The data fix the mean of p_i(s) far better than anything else about it, so locations, steps
-    and weights must move together, along a curve. Locations measured from minus the weighted mean
-    height of the components (on the logit scale, by data set) leave that mean nearly alone. The
-    offsets depend on other sites only: adding them changes no volume, and no prior.
+    The data fix the mean of p_i(s) best: locations are measured from minus the weighted mean height
+    of the components. The offsets depend on other sites only: no volume or prior changes.
     """
     logits = values["weight_logit"]
     weight = jax.nn.softmax(_after_zero(logits), axis=1)

@@ -18,12 +18,9 @@ from bayesrep.studies.statistics import Cells
 from bayesrep.studies.study import Study
 from bayesrep.types import Float, Ints
 
-Data: TypeAlias = Any
-"""Data of a model: a tree of arrays that only the model reads."""
-Options: TypeAlias = Any
-"""A model's own options."""
-TRACING_LOCK = RLock()
-"""Lock of NumPyro's stack of handlers, which all threads share: one at a time may trace."""
+Data: TypeAlias = Any  # data of a model: a tree of arrays that only the model reads
+Options: TypeAlias = Any  # a model's own options
+TRACING_LOCK = RLock()  # all threads share NumPyro's stack of handlers: one at a time may trace
 
 
 class Form(NamedTuple):
@@ -35,10 +32,7 @@ class Form(NamedTuple):
 
 
 class Crowd(NamedTuple):
-    """Workers of several data sets, their answers and leniencies.
-
-    `roles` are the data sets with known workers; `answers` has theirs one after another.
-    """
+    """Leniencies and answers of the workers of data sets (`roles`), one after another."""
 
     roles: tuple[str, ...]
     answers: CrowdAnswers

@@ -217,7 +217,6 @@ def _check_prior(name: str, value: Any, default: Any) -> None:
 
 
 def _check_structure(name: str, value: Any, default: Any) -> None:
-    """Refuse a value that is not of its default's kind."""
     if isinstance(default, bool):
         if not isinstance(value, bool):
             raise OptionError("option-not-true-or-false", option=name, value=value)

@@ -24,16 +24,11 @@ from bayesrep.errors import OptionError, did_you_mean, refuse_any
 from bayesrep.numerics.settings import own_settings
 from bayesrep.types import no_type_check
 
-Prior: TypeAlias = tuple[float, float] | float | str
-"""(mean, sd) of a normal, sd of one around zero, or a distribution as text."""
-
-N_PRIOR_DRAWS = 2_001
-"""Monte Carlo draws behind a distribution's median and quartiles."""
-MAX_TEXT_LENGTH = 2_000
-"""Most characters of a distribution as text."""
+Prior: TypeAlias = tuple[float, float] | float | str  # (mean, sd) or sd of a normal, or text
+N_PRIOR_DRAWS = 2_001  # Monte Carlo draws behind a distribution's median and quartiles
+MAX_TEXT_LENGTH = 2_000  # most characters of a distribution as text
 LARGEST_NUMBER = 1e6  # of a prior on the logit or log scale
-_ATTRIBUTE_NAMES = {"base_distribution": "base_dist"}
-"""Constructor arguments that distributions store under another attribute name."""
+_ATTRIBUTE_NAMES = {"base_distribution": "base_dist"}  # argument: attribute of distributions
 _SKIPPED = ("self", "validate_args", "domain")
 
 
@@ -143,7 +138,6 @@ def _is_proper(distribution: dist.Distribution) -> bool:
 
 @no_type_check
 def _read(text: str) -> Any:
-    """Read the distribution, or the mean and sd, of a text."""
     if len(text) > MAX_TEXT_LENGTH:
         raise ValueError(f"it has more than {MAX_TEXT_LENGTH:,} characters")
     result = _read_part(ast.parse(text, "text", mode="eval").body)

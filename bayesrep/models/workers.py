@@ -1,25 +1,20 @@
 """The worker model: the joint model where it is known who answered.
 
-A lenient worker's selection is weaker evidence for an image than a strict worker's:
-
     P(select | s, w)  =  σ(α(s) + b_w),        b_w ~ Normal(0, τ²),        E_b σ(α(s) + b) = s,
 
-with s the selection frequency in the *population* of workers, so that mixtures, curves and adjusted
-accuracies mean what they mean in the joint model (`bayesrep.models.joint`), whose sites and priors
-these are. Only the counts' binomial is another:
+with s the selection frequency in the *population* of workers, so that all else is what it is in
+`bayesrep.models.joint`. Only the counts' binomial is another:
 
     P(answers about x | s)  =  Π_{w answered x} F_xw(s)
 
-with F of `bayesrep.numerics.leniency`: the likelihood of the answer given the worker's leniency as
-known from their other answers alone. For workers with one answer each F is s or 1 − s, and the
-model is the joint one. Data sets without known workers have the binomial.
+with F of `bayesrep.numerics.leniency`: s or 1 − s for workers with one answer. Data sets without
+known workers have the binomial.
 
 With `panel` the workers of a data set are all there are (the same judges for every image), and s is
 the mean over them: Σ_w σ(α(s) + b_w) / W = s, with an α of every data set.
 
-Draws are conditional on the leniencies. The leniencies' uncertainty moves all classifiers together,
-by more than anything else if two data sets had different crowds, and is added to the draws'
-covariance (`bayesrep.posterior.workers.leniency_covariance`).
+Draws are conditional on the leniencies, whose uncertainty is added to the draws' covariance
+(`bayesrep.posterior.workers.leniency_covariance`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,8 +55,7 @@ from bayesrep.numerics.leniency import SMALLEST_POSITIVE, log_counts
 from bayesrep.studies.statistics import Cells
 from bayesrep.types import Float, no_type_check
 
-N_BASIS = 8
-"""Rank of the workers' probabilities of selecting an image, as functions of s."""
+N_BASIS = 8  # rank of the workers' probabilities of selecting an image, as functions of s
 
 
 @no_type_check
@@ -92,8 +86,7 @@ class WorkerDesign(NamedTuple):
 
     basis: Float[Array, "node basis"]
     coef: Float[Array, "basis known"]
-    answered: Float[Array, "cluster known"]
-    """Numbers of a cluster's images that each known worker answered."""
+    answered: Float[Array, "cluster known"]  # images of a cluster that each known worker answered
     selected: Float[Array, "cluster"]
     correction: Float[Array, "node known"] | None
 
@@ -103,14 +96,11 @@ class WorkerData(NamedTuple):
 
     images: JointData
     cells: JointData
-    designs: tuple[WorkerDesign | None, ...]
-    """By data set; None of those without known workers."""
+    designs: tuple[WorkerDesign | None, ...]  # by data set; None of those without known workers
 
 
 def worker_data(
-    groups: Sequence[Mapping[str, Cells]],
-    distinct: Mapping[str, Any],
-    options: WorkerOptions,
+    groups: Sequence[Mapping[str, Cells]], distinct: Mapping[str, Any], options: WorkerOptions
 ) -> WorkerData:
     """Build the arrays of the likelihood; a prior depends on no image."""
     cells = joint_data(groups)
@@ -187,10 +177,7 @@ def _build_design(
 
 
 def workers(data: WorkerData, options: WorkerOptions) -> None:
-    """NumPyro model; the module's docstring states it.
-
-    Reported cells are those of images that random workers of the data set answered.
-    """
+    """NumPyro model (module's docstring); cells are of images that random workers answered."""
     cells = sample_and_condition(data.images, options)
     family = options.family()
     report_quantities(
@@ -205,7 +192,7 @@ def _score(data: WorkerData, cells: CellPredictions, family: Curves) -> Float[Ar
 
     An image contributes E[x − p_w | answers about it] for each worker who answered, and for each
     classifier the change of that expectation by its answer. A panel's α falls with a rising
-    leniency: less E[correction_w Σ_v (x_v − p_v)]. Images of a cluster are exchangeable.
+    leniency: less E[correction_w Σ_v (x_v − p_v)].
     """
     total = jnp.zeros(())
     for index, design in enumerate(data.designs):
@@ -233,11 +220,6 @@ def _score(data: WorkerData, cells: CellPredictions, family: Curves) -> Float[Ar
     return total
 
 
-def _dims(data: WorkerData, options: WorkerOptions) -> dict[str, tuple[str, ...]]:
-    dims = joint_dims(data.cells, options)
-    return dims | {"leniency_score": ("known_worker",)} if any(data.designs) else dims
-
-
 WORKERS_MODEL = Model(
     function=workers,
     options=WorkerOptions,
@@ -250,7 +232,10 @@ WORKERS_MODEL = Model(
     start=lambda data, options: joint_start(data.images, options),
     offsets=mixture_offsets,
     mixture_sites=MIXTURE_SITES,
-    dims=_dims,
+    dims=lambda data, options: (
+        joint_dims(data.cells, options)
+        | ({"leniency_score": ("known_worker",)} if any(data.designs) else {})
+    ),
     curves=joint_curves,
     takes_cut=True,
     takes_groups=False,

@@ -2,9 +2,6 @@
 
 g(s) = Σ_j c_j C(d, j) s^j (1 − s)^(d−j) with c_j = σ(η_j): show the image to d further virtual
 annotators; if j of them select it, the classifier is right with probability c_j.
-
-s: selection frequency; d: degree, the number of virtual annotators; C(d, j): binomial coefficient;
-c_j: coefficient, in (0, 1); η_j: its logit; σ: the logistic function.
 """
 
 import numpy as np

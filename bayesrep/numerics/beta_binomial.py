@@ -1,23 +1,17 @@
-"""Beta-binomial probabilities from rising factorials.
-
-Every ratio of beta functions that a beta-binomial needs is a ratio of rising factorials
-(a)_r = a (a + 1) ⋯ (a + r − 1), hence a sum of logarithms:
+"""Beta-binomial probabilities from rising factorials (a)_r = a (a + 1) ⋯ (a + r − 1).
 
     B(a + k, b + n − k) / B(a, b) = (a)_k (b)_{n−k} / (a + b)_n
 
-No gamma function is evaluated, so nothing cancels at large a + b, and the sums are products with
-constant triangular 0/1 matrices, whose gradients are again products (no gather, no scatter).
+No gamma function is evaluated, so nothing cancels at large a + b, and the sums of logarithms are
+products with constant triangular 0/1 matrices, whose gradients are again products.
 
-The same sums make an image shown to n annotators and then to d further ones one beta-binomial draw
-of n + d, so the joint mass of k of n and then j of d,
+An image shown to n annotators and then to d virtual ones is one draw of n + d, so the joint mass of
+k of n and then j of d,
 
     P(k, j) = C(n, k) C(d, j) f_{n+d}(k + j),
     f_N(r) = Σ_m w_m (a_m)_r (b_m)_{N−r} / (a_m + b_m)_N,
 
 depends on k + j alone: n + d + 1 numbers make the whole table, and its row sums are f_n(k).
-
-k: annotators who select the image; n: annotators it is shown to; d: further, virtual ones; j: those
-of them who select it; a_m, b_m: shape parameters of mixture component m; w_m: its weight.
 """
 
 from collections.abc import Sequence
@@ -100,10 +94,8 @@ def log_masses(
 def hankel(
     values: Float[Array, "*batch {rows}+{columns}-1"], rows: int, columns: int
 ) -> Float[Array, "*batch {rows} {columns}"]:
-    """Build the Hankel matrices with entries (i, j) = `values[..., i + j]`, without a gather.
-
-    Repeated values are read back in rows longer by one, each of which starts one entry later.
-    """
+    """Build the Hankel matrices with entries (i, j) = `values[..., i + j]`, without a gather."""
+    # Read back in rows longer by one, repeated values start one entry later in each.
     length = rows + columns - 1
     outer = values.shape[:-1]
     tiled = jnp.broadcast_to(values[..., None, :], (*outer, rows + 1, length))

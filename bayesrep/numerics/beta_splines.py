@@ -1,18 +1,11 @@
 """Integrals of splines against beta mixtures, exact at any a and b.
 
-For s ~ Beta(A, B) and a knot t,
+For s ~ Beta(A, B) and a knot t, with the regularised incomplete beta function I,
 
-    E[s^p 1(s > t)] = (A)_p / (A + B)_p · I_{1−t}(B, A + p),
-
-so every truncated power (s − t)³₊ integrates to four regularised incomplete beta functions, of
-which three follow from the first by
-
+    E[s^p 1(s > t)] = (A)_p / (A + B)_p · I_{1−t}(B, A + p),        p = 0..3
     I_{1−t}(B, A + 1) = I_{1−t}(B, A) + t^A (1 − t)^B / (A B(A, B)),
 
-a sum of positive terms. Endpoint singularities (a < 1 or b < 1) need no care: nothing is sampled.
-
-A, B: shape parameters; t: knot; p: power, 0 to 3; I: regularised incomplete beta function; (A)_p:
-rising factorial.
+so a truncated power (s − t)³₊ takes one incomplete beta function, and sums of positive terms.
 """
 
 import jax.numpy as jnp
@@ -24,8 +17,7 @@ from jax.typing import ArrayLike
 from bayesrep.numerics.splines import KNOTS, bspline_basis, bsplines_in_truncated_powers
 from bayesrep.types import Float
 
-GRID_POINTS = 1000
-"""Number of points of the published code's grid on [0, 1]."""
+GRID_POINTS = 1000  # number of points of the published code's grid on [0, 1]
 
 
 def expected_bsplines(a: ArrayLike, b: ArrayLike) -> Float[Array, "*batch 7"]:
@@ -68,10 +60,8 @@ def published_sum(
 ) -> Float[Array, "cell 7"]:
     """Compute ∫ B_j(s) P(k | n, s) p(s) ds by the published code's rule, for comparison.
 
-    A left Riemann sum: 999 of the 1,000 points of `linspace(0, 1, 1000)`, step 1/1000, the last
-    node left out and infinite densities set to 0. It is short of the integral where p is large at
-    an end (MadryLab/dataset-replication-analysis, src/utils/splineqp_utils.py). The likelihood is
-    on `published_grid`.
+    A left Riemann sum on `linspace(0, 1, 1000)`, infinite densities set to 0
+    (MadryLab/dataset-replication-analysis, src/utils/splineqp_utils.py).
     """
     a, b, weights = map(jnp.asarray, (a, b, weights))
     s = jnp.asarray(published_grid())[None, :]

@@ -21,18 +21,15 @@ def log_binomial(n: Count, k: Count) -> Float[np.ndarray, "..."]:
 
 
 def bound_few_values(n: int, values: Ints, images: Ints) -> float:
-    """Bound the log probability that counts take as few distinct values as these.
+    """Bound the log probability that counts of n take as few values [V] as these of `images` [V].
 
-    `values` [V] are those of k that occur among images shown to n, increasing, and `images` [V] the
-    images with each. Of k ~ Binomial(n, s), with any distribution of s and cut to any window, one
-    in lo < k < hi is in a set S with a probability of at most
+    With any distribution of s, one k in lo < k < hi is in a set S with a probability of at most
 
         c(S) = max over s of P(k in S | s) / P(lo < k < hi | s),
 
-    and all M are with c(S)^M. There are fewer than (n + 1)³ windows and divisors d, with one set of
-    d's multiples each, or windows and sizes V, with C(hi - lo - 1, V) sets each: by the union bound
-    over all of them, a bound is below α with probability at most α. Up to two values at each end
-    are ignored, since they may be typing errors.
+    and all M images are with c(S)^M. There are fewer than (n + 1)³ windows and divisors d, with one
+    set of d's multiples each, or windows and sizes V, with C(hi - lo - 1, V) sets each: a union
+    bound. Up to two values at each end are ignored, since they may be typing errors.
     """
     bound = 0.0
     for end in range(min(3, len(values) // 2)):
@@ -57,17 +54,14 @@ def bound_few_values(n: int, values: Ints, images: Ints) -> float:
 
 
 def bound_common_divisor(selected: Ints, n_annotators: Ints) -> float:
-    """Bound the log probability that all counts share a divisor d > 1 with n.
+    """Bound the log probability that all counts share a divisor d > 1 with n, which may differ.
 
-    Images [N] may be shown to any numbers n. Given the images of the least and the greatest k / n,
-    a and b, every other k is Binomial(n, s) cut to a n < k < b n, with a divisor d of all n, and
-    hence of any k that is 0 or n. With any distributions of s all k are multiples of d with
+    Given the images of the least and the greatest k / n, a and b, every other k is Binomial(n, s)
+    cut to a n < k < b n. With any distributions of s all k are multiples of d with at most
 
-        Π_x max over s of P(d divides k | s, a n_x < k < b n_x)
+        Π_x max over s of P(d divides k | s, a n_x < k < b n_x).
 
-    at most: 1 where the least or greatest such k is one. There are fewer than gcd(n) divisors.
-    Windows of more than `MAX_MULTIPLES` multiples count as 1. Images with the fewest annotators
-    come first, until the bound is below e^-100.
+    There are fewer than gcd(n) divisors. Windows of more than `MAX_MULTIPLES` multiples count as 1.
     """
     divisor = int(np.gcd.reduce(np.concatenate([selected, n_annotators])))
     if divisor < 2:

@@ -6,18 +6,12 @@ import numpy as np
 
 from bayesrep.types import Float, Int
 
-MAX_CODE = 2**15 - 1
-"""Largest code: steps on either side of the middle."""
-MISSING_CODE = -MAX_CODE - 1
-"""Code of a draw that is not a number."""
+MAX_CODE = 2**15 - 1  # largest code: steps on either side of the middle
+MISSING_CODE = -MAX_CODE - 1  # code of a draw that is not a number
 
 
 class Codes(NamedTuple):
-    """Quantized draws, each quantity on its own scale: `middle + step * code`.
-
-    A draw is off by half a step at most, 1 / 131,068 of the range of its quantity's draws. Middle
-    and step have the quantity's axes, or all of the code's, of length one where draws share them.
-    """
+    """Draws as `middle + step * code`, off by half a step at most: 1 / 131,068 of their range."""
 
     code: Int[np.ndarray, "chain draw *quantity"]
     middle: Float[np.ndarray, "..."]

@@ -1,4 +1,3 @@
 """Numbers that several modules of numerics share."""
 
-SMALLEST_POSITIVE = 1e-300
-"""Lower limit of probabilities, lengths and variances before a logarithm or a division."""
+SMALLEST_POSITIVE = 1e-300  # lower limit before a logarithm or a division

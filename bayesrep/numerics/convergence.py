@@ -1,21 +1,13 @@
 """R-hat and effective sample sizes of many quantities at once.
 
 Vehtari, Gelman, Simpson, Carpenter, Bürkner (2021), "Rank-normalization, folding, and localization:
-an improved R̂ for assessing convergence of MCMC", Bayesian Analysis 16. Chains are split into
-halves. R-hat is the larger of those of the normal scores of the draws and of their distances from
-the median, the bulk's effective size is that of the scores, the tail's the smaller of those of the
-indicators of the 5 % and the 95 % quantile. An effective size is S / τ, where τ sums
-autocorrelations in pairs as long as these are positive, none larger than the one before it (Geyer's
-initial monotone sequence).
+an improved R̂ for assessing convergence of MCMC", Bayesian Analysis 16; Geyer's initial monotone
+sequence. Chains that began at one point are a *superchain*: nested R-hat is √(1 + B / W), B the
+variance of the superchains' means, W the mean over superchains of the variance of their chains'
+means and of the draws in a chain (Margossian and others (2024), "Nested R̂", Bayesian Analysis).
+Then τ is the variance of a chain's mean relative to that of independent draws.
 
-Many short chains are compared by groups that began at one point each, *superchains*: nested R-hat
-is √(1 + B / W), B the variance of the superchains' means, W the mean over superchains of the
-variance of their chains' means and of the draws in a chain (Margossian and others (2024), "Nested
-R̂", Bayesian Analysis), of the same scores. Chains are independent, so τ is the variance of a
-chain's mean relative to that of independent draws.
-
-ArviZ has the same numbers (a test; 1.x with `prob=TAIL_QUANTILES`), one quantity at a time: a
-millisecond each, and ten thousand classifiers have 60,000.
+ArviZ has the same numbers (a test; 1.x with `prob=TAIL_QUANTILES`), a millisecond each.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -34,10 +26,7 @@ QUANTITIES_PER_BLOCK = 64  # quantities at a time, whose draws the processor's c
 
 
 class Convergence(NamedTuple):
-    """Convergence diagnostics of some quantities; NaN where draws are too few or not numbers.
-
-    R-hat is also NaN for one chain, and where a quantity is constant.
-    """
+    """Diagnostics of some quantities; NaN where undefined, as R-hat of one chain or a constant."""
 
     rhat: Float[np.ndarray, "quantity"]
     ess_bulk: Float[np.ndarray, "quantity"]
@@ -47,10 +36,7 @@ class Convergence(NamedTuple):
 def convergence(
     draws: Float[np.ndarray, "chain draw quantity"], superchains: int = 0
 ) -> Convergence:
-    """Compute R-hat, bulk and tail effective sample sizes of every quantity.
-
-    Chains of one superchain began at one point; 0 superchains where every chain had its own.
-    """
+    """Compute R-hat, bulk and tail ESS; with 0 superchains every chain had a start of its own."""
     chains, length, count = draws.shape
     if length < (1 if superchains else MIN_DRAWS):
         return Convergence(*np.full((3, count), np.nan))

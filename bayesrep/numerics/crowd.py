@@ -1,10 +1,7 @@
 """Cluster-robust covariance of estimates over workers who answered many images each.
 
-k of n annotators is a binomial draw where every answer comes from a worker of its own. Where worker
-w answers many images, that worker's leniency moves all of them together, and other workers would
-have given another estimate T. Over repeated studies, with images and workers both drawn anew, its
-covariance is (Cameron, Gelbach and Miller 2011, "Robust inference with multiway clustering"; Owen
-2007, "The pigeonhole bootstrap")
+With images and workers both drawn anew, an estimate T has the covariance (Cameron, Gelbach and
+Miller 2011, "Robust inference with multiway clustering"; Owen 2007, "The pigeonhole bootstrap")
 
     images  +  workers  −  both,
 
@@ -19,20 +16,18 @@ annotators did,
 
     r_xw  =  y_xw − (k − y_xw) / (n − 1).
 
-These sum to zero over an image's workers for every k. So r_xw δ_x has mean zero under equal
-leniencies for every s, and products over two images estimate the covariance of one worker's
-leniencies. Where two workers meet on both images, the other's leniency is in both residuals as
-well. Of independent workers of equal spread that makes the product larger by a factor of
+Where two workers meet on two images, the other's leniency is in both residuals as well. Of
+independent workers of equal spread that makes the product larger by a factor of
 
     1  +  c / ((n − 1) (n' − 1)),    c: other workers that the images have in common,
 
 by whose mean over pairs of a worker's images the sum is divided. A worker of both data sets has one
-U_w of both: one crowd's leniency moves the reference and the replication alike, and cancels.
+U_w of both.
 
-Few workers estimate their spread badly: a standard deviation is stretched by the ratio of Student's
-t to the normal's 97.5 % quantile, with one degree of freedom less than there are effective workers:
-(Σ m)² / Σ m², where m is the sum of a worker's |δ| (after Carter, Schnepel and Steigerwald 2017,
-"Asymptotic behavior of a t test robust to cluster heterogeneity").
+A standard deviation is stretched by the ratio of Student's t to the normal's 97.5 % quantile, with
+one degree of freedom less than there are effective workers: (Σ m)² / Σ m², where m is the sum of a
+worker's |δ| (after Carter, Schnepel and Steigerwald 2017, "Asymptotic behavior of a t test robust
+to cluster heterogeneity").
 """
 
 from collections.abc import Iterable, Sequence
@@ -46,8 +41,7 @@ from bayesrep.numerics.constants import SMALLEST_POSITIVE
 from bayesrep.numerics.estimands import INTERVAL, Z_975
 from bayesrep.types import Bool, Float, Floats, Int
 
-MAX_PAIRS = 20_000_000
-"""Pairs of answers about one image from which overlaps are counted; of more, a sample."""
+MAX_PAIRS = 20_000_000  # pairs of answers about an image that count overlaps; of more, a sample
 
 
 def residuals(
@@ -97,13 +91,12 @@ class Clustered(NamedTuple):
 
 
 def cluster_covariance(
-    parts: Iterable[tuple[sparse.csr_array, Float[np.ndarray, "block _ quantity"]]],
-    overlap: float,
+    parts: Iterable[tuple[sparse.csr_array, Float[np.ndarray, "block _ quantity"]]], overlap: float
 ) -> Clustered:
     """Compute the covariance over workers, corrected for overlap and for few clusters.
 
-    Parts are residuals r [image, worker] of some images and their δ (one row for all where they are
-    equal); blocks of δ have independent errors, and a single block is exact.
+    Parts are residuals r [image, worker] and their δ (one row where equal), in blocks of
+    independent errors; a single block is exact.
     """
     score, diag, weight = (np.zeros(()) for _ in range(3))
     for residual, steps in parts:

@@ -11,12 +11,9 @@ from numpy.typing import ArrayLike
 
 from bayesrep.types import Float, Floats
 
-INTERVAL = (0.025, 0.975)
-"""The quantiles that bound a 95 % interval."""
-MEDIAN_AND_INTERVAL = (INTERVAL[0], 0.5, INTERVAL[1])
-"""The quantiles of a median and its 95 % interval."""
-Z_975 = 1.959963984540054
-"""The 97.5 % quantile of the standard normal."""
+INTERVAL = (0.025, 0.975)  # the quantiles that bound a 95 % interval
+MEDIAN_AND_INTERVAL = (INTERVAL[0], 0.5, INTERVAL[1])  # of a median and its 95 % interval
+Z_975 = 1.959963984540054  # the 97.5 % quantile of the standard normal
 
 Values: TypeAlias = Float[np.ndarray, "*draw classifier"]
 Summaries: TypeAlias = Float[np.ndarray, "*draw"] | np.float64
@@ -35,10 +32,7 @@ def selection_gap(adjusted_accuracy: ArrayLike, replication_accuracy: ArrayLike)
 def share_explained(
     reference_accuracy: ArrayLike, replication_accuracy: ArrayLike, adjusted_accuracy: ArrayLike
 ) -> Summaries:
-    """Compute the selection gap's share of the raw gap, both averaged over classifiers.
-
-    NaN where the mean raw gap is 0.
-    """
+    """Compute the share of the mean selection gap in the mean raw gap; NaN where that is 0."""
     raw = np.subtract(reference_accuracy, replication_accuracy).mean(axis=-1)
     selected = selection_gap(adjusted_accuracy, replication_accuracy).mean(axis=-1)
     return selected / np.where(raw == 0, np.nan, raw)
@@ -71,8 +65,7 @@ def accuracy_line(
     return slope, y.mean(axis=-1) - slope * mean
 
 
-MIN_RELIABILITY = 0.8
-"""No line is reported below this reliability ratio of the reference accuracies."""
+MIN_RELIABILITY = 0.8  # reliability ratio of reference accuracies below which no line is reported
 
 
 def errors_in_variables_line(
@@ -81,15 +74,12 @@ def errors_in_variables_line(
 ) -> tuple[Floats, Floats]:
     """Fit the line of accuracies on reference accuracies in every draw, by errors in variables.
 
-    Draws deviate from the posterior mean as much as that does from the truth, and both inflate the
-    variance of reference accuracies. So moments lose twice the draws' own covariances V between
-    classifiers before they are divided,
+    Draws deviate from the posterior mean as much as that does from the truth, so moments lose twice
+    the draws' own covariances V (Fuller 1987, "Measurement Error Models", section 1.2):
 
         slope  =  (S_xy − 2 V_xy) / (S_xx − 2 V_xx),
 
-    as regression with errors in variables does (Fuller 1987, "Measurement Error Models", section
-    1.2). NaN where the reliability ratio of the posterior means is below `MIN_RELIABILITY`: then
-    the classifiers are too similar on the reference to identify a line.
+    NaN where the posterior means' reliability ratio is below `MIN_RELIABILITY`.
     """
     x, y = (each - each.mean(axis=2, keepdims=True) for each in (reference_accuracy, accuracy))
     square, product = np.square(x).sum(axis=2), (x * y).sum(axis=2)
@@ -108,14 +98,10 @@ def errors_in_variables_line(
 
 
 def slope_standard_error(reference_accuracy: ArrayLike, accuracy: ArrayLike) -> Summaries:
-    """Compute the standard error of `accuracy_line`'s slope by ordinary regression.
-
-    It measures the scatter of classifiers about the line, as if they were a random sample with
-    independent errors. They share the images: the bootstrap over images gives the line's own error.
-    NaN for fewer than three classifiers or equal reference accuracies.
-    """
+    """Compute the standard error of `accuracy_line`'s slope by ordinary regression."""
     x, y = np.asarray(reference_accuracy, float), np.asarray(accuracy, float)
     slope, intercept = map(np.asarray, accuracy_line(x, y))
+    # As if errors were independent: classifiers share the images, so resample those for the line's.
     residual = y - slope[..., None] * x - intercept[..., None]
     scale = np.sum((x - x.mean(axis=-1, keepdims=True)) ** 2, axis=-1)
     freedom = x.shape[-1] - 2

@@ -1,14 +1,11 @@
 """Expectation propagation for workers' leniencies, their spread and the densities of s.
 
-The model is that of `leniency`. Every answer has a normal site on its worker's b (expectation
-propagation, Minka 2001); m and v of an answer are those without its own site (the cavity). Images
-are summed over nodes of s. The density of s in every data set is nonparametric and estimated
-jointly with the leniencies by expectation maximisation; τ too, by evidence maximisation with the
-effective number of parameters (MacKay 1992).
+The model is that of `leniency`. Every answer has a normal site on its worker's b (Minka 2001); m
+and v of an answer are those without its own site (the cavity). The density of s of every data set
+is found by expectation maximisation, τ by evidence maximisation (MacKay 1992).
 
-The leniencies' covariance comes from the observed information (Louis 1982) with the densities'
-smooth perturbations projected out: a more lenient crowd and images of higher s explain the same
-answers, unless one crowd rated both data sets.
+The leniencies' covariance is from the observed information (Louis 1982), the densities' smooth
+perturbations projected out: a more lenient crowd and images of higher s explain the same answers.
 """
 
 from collections.abc import Callable
@@ -33,23 +30,16 @@ from bayesrep.numerics.leniency import (
 )
 from bayesrep.types import Float, Floats, Ints
 
-MAX_LOGIT = 12.0
-"""Largest |logit s| of the nodes over which images are summed."""
+MAX_LOGIT = 12.0  # largest |logit s| of the nodes over which images are summed
 MAX_SWEEPS = 30
 DENSITY_SWEEPS = 5  # EM steps on the densities of s in each sweep
-DAMPING_FACTOR = 0.7
-"""Fraction of its update by which a site moves in one sweep."""
-SWEEP_TOLERANCE = 5e-3
-"""Converged when no leniency changes by more in a sweep, in logits."""
+DAMPING_FACTOR = 0.7  # fraction of its update by which a site moves in one sweep
+SWEEP_TOLERANCE = 5e-3  # converged when no leniency changes by more in a sweep, in logits
 INITIAL_SPREAD = 0.5  # τ, in logits
-PRIOR_WORKERS = 0.1
-"""Prior sample size of the initial τ², in workers: it decides where nobody answers twice."""
-MAX_DENSE_WORKERS = 3_000
-"""Size of the dense covariance: with more workers, that of those with the most answers."""
-N_SMOOTH_TERMS = 5
-"""Polynomials of s that span the errors of a data set's log density."""
-SMOOTH_PRECISION = 0.1
-"""Prior precision of these polynomials' coefficients."""
+PRIOR_WORKERS = 0.1  # prior sample size of the initial τ², for where nobody answers twice
+MAX_DENSE_WORKERS = 3_000  # workers of the dense covariance: of more, those with the most answers
+N_SMOOTH_TERMS = 5  # polynomials of s that span the errors of a data set's log density
+SMOOTH_PRECISION = 0.1  # prior precision of these polynomials' coefficients
 
 
 class _Sites(NamedTuple):
@@ -232,7 +222,6 @@ def _tilted_moments(
 def _covariance(
     answers: CrowdAnswers, sites: _Sites, state: _Moments, logit: Floats
 ) -> tuple[Ints, Floats]:
-    """Compute the covariance of the leniencies of workers with several answers."""
     r, density = np.exp(state.log_image), np.exp(sites.log_density)
     n_answers = np.bincount(answers.worker, minlength=answers.workers)
     workers = np.sort(

@@ -2,13 +2,10 @@
 
     minimise ‖D ω − y‖²  subject to  lower ≤ G ω ≤ upper
 
-D: design matrix; ω: coefficients; y: targets; G: matrix whose products with ω are bounded.
-With D = Q R and z = R ω this is the point of a polytope nearest to Qᵀ y, found by the dual
+With D = Q R and z = R ω this is the point of a polytope nearest to Qᵀ y, found exactly by the dual
 active-set method of Goldfarb and Idnani (1983, Mathematical Programming 27): start at the
 unbounded solution, take the most violated bound, move until it holds, dropping active bounds whose
-multiplier falls to zero. It ends after finitely many steps at the exact solution. A step costs one
-product with G, so a thousand bounds cost little where few of them bind, and problems that share D
-share its factors.
+multiplier falls to zero.
 
 The factors of these small matrices are computed here and not by LAPACK: calls to its
 triangular solver, batched inside nested loops, deadlocked XLA's CPU runtime (jaxlib
@@ -26,8 +23,7 @@ from bayesrep.types import Bool, Float, Int
 
 Bound: TypeAlias = Float[Array, ""] | float
 
-BOUND_TOLERANCE = 1e-9
-"""Largest accepted violation of a bound."""
+BOUND_TOLERANCE = 1e-9  # largest accepted violation of a bound
 
 _MIN_PROGRESS = 1e-13  # relative squared length, below which a normal depends on the active ones
 _MAX_STEPS = 200

@@ -1,19 +1,13 @@
 """Annotators' leniencies and the likelihood of an image's selection frequency s given an answer.
 
-Worker w selects an image of selection frequency s with probability
-
     P(select | s, w)  =  σ(α(s) + b_w),        b_w ~ Normal(0, τ²),        E_b σ(α(s) + b) = s,
 
-so that s is the marginal frequency in the population of workers, whoever happened to answer. α is
-the conditional logit: the logit of s stretched by about sqrt(1 + 0.35 τ²). b_w is the leniency of
-worker w, in logits, τ the standard deviation of leniencies, and σ the logistic function.
-
-The likelihood of s from an answer of a worker with leniency b ~ Normal(m, v) is
+so s is the marginal frequency in the population of workers, and α the logit of s stretched by about
+sqrt(1 + 0.35 τ²). The likelihood of s from an answer of a worker with b ~ Normal(m, v) is
 
     F(s)  =  E_{b ~ Normal(m, v)} σ(± (α(s) + b)),
 
-which is s or 1 − s itself under the prior of b: the model is then the binomial.
-`expectation_propagation` fits the leniencies.
+s or 1 − s itself under the prior of b. `expectation_propagation` fits the leniencies.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,12 +25,9 @@ from bayesrep.numerics.settings import own_settings
 from bayesrep.types import Bool, Float, Floats, Int
 
 HERMITE_NODES = 9  # of the quadrature over a leniency
-ANSWERS_AT_ONCE = 4096
-"""Answers integrated in one batch."""
-MAX_EXACT_PANEL = 50
-"""Largest crowd whose panels are drawn without replacement; of larger ones with replacement."""
-LENIENCY_BINS = 400
-"""Bins of the histogram of a larger crowd's leniencies."""
+ANSWERS_AT_ONCE = 4096  # answers integrated in one batch
+MAX_EXACT_PANEL = 50  # largest crowd whose panels are drawn without replacement
+LENIENCY_BINS = 400  # bins of the histogram of a larger crowd's leniencies
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,9 +141,8 @@ def log_counts(
 ) -> Float[np.ndarray, "cell node"]:
     """Compute log P(k of n | s) without C(n, k), for n annotators drawn from these workers.
 
-    For a small panel exactly, all sets of n equally likely: by the generating function
-    Π_w (1 + y (x p_w + 1 − p_w)). For a larger crowd the binomial of the mean weighted by the
-    number of answers that each worker gave.
+    For a small panel by the generating function Π_w (1 + y (x p_w + 1 − p_w)); for a larger crowd
+    the binomial of the mean weighted by the number of each worker's answers.
     """
     if len(mean) > MAX_EXACT_PANEL:
         leniency, share = _leniency_nodes(mean, variance, n_answers.astype(float))

@@ -16,8 +16,7 @@ from bayesrep.types import Float, Int
 N_NODES = 200
 MAX_NODE_LOGIT = 200.0  # exp(−200 a) is negligible for a of 0.2 and more
 _SINH_SCALE = 2.0  # c
-SMALLEST_DEPENDENCE = 1e-6
-"""Correlation that stands for 0 in the program of correlated answers."""
+SMALLEST_DEPENDENCE = 1e-6  # correlation that stands for 0 in the program of correlated answers
 
 
 def nodes(
@@ -62,10 +61,8 @@ def log_dependent(
 ) -> Float[np.ndarray, "cell node"]:
     """Compute the log likelihood of correlated answers: a beta-binomial around s, without C(n, k).
 
-    With an intraclass correlation ρ, answers are Bernoulli of s' ~ Beta(s φ, (1 − s) φ),
-    φ = 1/ρ − 1, and with a crowd's leniency λ logit s + λ takes the place of logit s:
-
-        log B(k + s φ, n − k + (1 − s) φ) − log B(s φ, (1 − s) φ)
+    With an intraclass correlation ρ and φ = 1/ρ − 1, log B(k + s φ, n − k + (1 − s) φ) −
+    log B(s φ, (1 − s) φ); with a crowd's leniency λ logit s + λ takes the place of logit s.
     """
     # Ratios of beta functions as rising factorials: gamma functions cancel where φ is large.
     total = 1 / (dependence or SMALLEST_DEPENDENCE) - 1

@@ -7,13 +7,7 @@ density given a count, what is chosen has the density
     p₂(s)  =  Σ_k P₁(k) q_k(s)      (Engstrom et al., 2020, section 2: rejection sampling)
 
 which for mixtures of betas is one too: q_k has the components Beta(a + k, b + n − k). For single
-betas with p = Beta(α, β) and p₁ = Beta(α + 1, β) it is equation 1,
-
-    p₂  =  n / (n + α + β) p₁  +  (α + β) / (n + α + β) p,
-
-and for any two single betas the mean is pulled towards the pool's by the share (α + β) / (n + α +
-β), α and β the pool's, since E_p[s | k] = (α + k) / (α + β + n) is linear in k. Tests hold both
-against quadrature and against sampling.
+betas (equation 1) the mean is pulled to the pool's by (α + β) / (n + α + β), α and β the pool's.
 """
 
 from typing import NamedTuple, TypeAlias

@@ -3,13 +3,10 @@
 With P(h) the reference's share of stratum h, of images selected as often, and δ_gc the mean
 residual of classifier c on the replication's images of class g from its accuracy in their strata,
 
-    shift_c  =  Σ_h P(h) Σ_g (P_ref(g | h) − P_rep(g | h)) δ_gc
+    shift_c  =  Σ_h P(h) Σ_g (P_ref(g | h) − P_rep(g | h)) δ_gc.
 
-is what c would have more, had the replication the reference's classes at every frequency. Sums over
-classes are plain: effects shrunk to 0 would leave a third to three quarters of the bias.
+Sums over classes are plain: effects shrunk to 0 would leave a third to three quarters of the bias.
 
-References
-----------
 Holt, Smith (1979), Post stratification, JRSS A 142. Hampel (1974), JASA 69: influences.
 """
 
@@ -91,6 +88,5 @@ def post_stratify(
 
 
 def _sums(index: Ints, values: Floats, size: int) -> Float[np.ndarray, "{size} classifier"]:
-    """Sum rows of values by index."""
     rows = np.arange(len(index))
     return csr_array((np.ones(len(index)), (index, rows)), shape=(size, len(index))) @ values

@@ -1,6 +1,4 @@
-"""Rising factorials of any length on the host, without a gamma function.
-
-    log (x)_r = log x + log (x + 1) + ⋯ + log (x + r − 1)
+"""Rising factorials of any length on the host: log (x)_r = log x + ⋯ + log (x + r − 1).
 
 Beyond the first steps by Stirling's series, its large terms subtracted before they are computed.
 """
@@ -30,9 +28,7 @@ def log_rising(
 
 
 def log_ratio(
-    b: Float[np.ndarray, "*batch"],
-    a: Float[np.ndarray, "*batch"],
-    counts: Int[np.ndarray, "count"],
+    b: Float[np.ndarray, "*batch"], a: Float[np.ndarray, "*batch"], counts: Int[np.ndarray, "count"]
 ) -> Float[np.ndarray, "*batch count"]:
     """Compute log (b)_r / (a + b)_r for every pair and count r, also exactly where r is large."""
     head = np.minimum(counts, SUMMED_STEPS)

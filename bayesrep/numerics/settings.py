@@ -8,8 +8,7 @@ import numpy as np
 
 from bayesrep.errors import OptionError
 
-_users = set[int]()
-"""Processes that have computed: this one and those it was forked from."""
+_users = set[int]()  # processes that have computed: this one and those it was forked from
 
 
 def refuse_fork() -> None:

@@ -2,22 +2,17 @@
 
     p(s) = π_0 δ_0 + π_1 δ_1 + Σ_j w_j Beta(s; a_j, b_j),    j = 1..3,    π_0 + π_1 + Σ_j w_j = 1
 
-An item whose rate is 0 is never solved, one whose rate is 1 always. Of n attempts c are right with
-probability C(n, c) f(c, n), and all of k attempts fail with probability f(0, k):
+Of n attempts c are right with probability C(n, c) f(c, n):
 
     f(c, n) = π_0 [c = 0] + π_1 [c = n] + Σ_j w_j (a_j)_c (b_j)_{n−c} / (a_j + b_j)_n
 
     pass@k = 1 − E(1 − s)^k = 1 − f(0, k),
 
-exact for any k, however far beyond the attempts. π_0, π_1: shares of items never and always solved;
-w_j: weight of beta component j; a_j, b_j: its shape parameters; (a)_c: rising factorial.
-
-The prior is a transform of independent standard normal z, which is how it is sampled. Each mass
-is zero with probability 0.6, else a Beta(1, 2) share; weights of the betas are broken off a
-stick in uniform shares. Of a beta, log(a/b) is normal(0, 2.5) and log min(a, b) normal(0, 1.2): on
-the scale of log odds, of which the smaller of a and b sets the width, a beta near an end may be as
+exact for any k. The prior is a transform of standard normal z. Each mass is zero with probability
+0.6, else a Beta(1, 2) share; the betas' weights are broken off a stick in uniform shares. Of a
+beta, log(a/b) is normal(0, 2.5) and log min(a, b) normal(0, 1.2), so one near an end may be as
 narrow or as wide as one in the middle. With n attempts a mass at 0 is not identified against rates
-far below 1/n. This prior supports both: a mass at 0, or rates around one in a hundred.
+far below 1/n: this prior supports both.
 """
 
 from typing import NamedTuple
@@ -30,8 +25,7 @@ from bayesrep.numerics.rising import log_ratio, log_rising
 from bayesrep.types import Float, Floats, Int
 
 N_COMPONENTS = 3
-N_PARAMETERS = 1 + 3 * N_COMPONENTS
-"""Dimension of z: two masses, K − 1 weights, K log odds log(a/b), K smaller shapes min(a, b)."""
+N_PARAMETERS = 1 + 3 * N_COMPONENTS  # of z: two masses, K − 1 weights, K log(a/b), K log min(a, b)
 
 MASS_PRESENT, MASS_SHAPE = 0.4, 2.0  # probability and Beta(1, ·) shape of a mass
 ODDS_SD = 2.5

@@ -13,11 +13,8 @@ from bayesrep.types import Float
 Points = Float[np.ndarray, "frequency"]
 Basis = Float[np.ndarray, "frequency 7"]
 
-KNOTS = (0.5, 0.7, 0.9)
-"""Interior knots of the published curves (the released code's default)."""
-
-N_COEFFICIENTS = 4 + len(KNOTS)
-"""Coefficients of a curve."""
+KNOTS = (0.5, 0.7, 0.9)  # interior knots of the published curves (the released code's default)
+N_COEFFICIENTS = 4 + len(KNOTS)  # coefficients of a curve
 
 
 def truncated_power_basis(s: Points) -> Basis:

@@ -1,11 +1,8 @@
 """Thinning of counts: the distribution of k' of n' annotators drawn from k of n.
 
-Drop n − n' of an image's n annotators at random. The number k' of the rest is hypergeometric,
-
     P(k' of n' | k of n) = C(k, k') C(n − k, n' − k') / C(n, n'),
 
-and if k | s is Binomial(n, s) then k' | s is Binomial(n', s), for every n. So images with
-different n become comparable without simulating anything: counts are replaced by expectations.
+and if k | s is Binomial(n, s) then k' | s is Binomial(n', s): expectations replace simulation.
 """
 
 import numpy as np

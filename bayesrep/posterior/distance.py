@@ -45,7 +45,6 @@ def distance(reference: Posterior, other: Posterior) -> pl.DataFrame:
 
 
 def _by_classifier(posterior: Posterior) -> dict[str, Float[np.ndarray, "draw"]]:
-    """Collect the draws of each classifier's adjusted accuracy."""
     group = need_group(posterior, "posterior", "adjusted_accuracy")
     draws = np.moveaxis(group["adjusted_accuracy"].values, 2, 0)
     names = (str(name) for name in group["classifier"].values)

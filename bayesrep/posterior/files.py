@@ -1,7 +1,4 @@
-"""Draws as an ArviZ object and as a file.
-
-ArviZ 0.23 has an `InferenceData`, 1.x an xarray `DataTree`: both are built of one data set a group.
-"""
+"""Draws as an ArviZ object (`InferenceData` of 0.23, `DataTree` from 1.0 on) and as a file."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -26,13 +23,10 @@ from bayesrep.posterior.schema import violations
 if TYPE_CHECKING:  # it takes half a second to import
     import xarray as xr
 
-Contents = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
-"""Variable name -> (dimension names, values)."""
-Coordinate = tuple[str, NDArray[Any]]
-"""Dimension name and values of a coordinate."""
+Contents = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]  # by variable: dimensions and values
+Coordinate = tuple[str, NDArray[Any]]  # dimension name and values of a coordinate
 Arguments = ParamSpec("Arguments")
-INT16_LIMIT = 2**15
-"""Integers below this are written in two bytes."""
+INT16_LIMIT = 2**15  # integers below this are written in two bytes
 
 
 def arviz() -> ModuleType:
@@ -146,7 +140,6 @@ def _to_tree(posterior: Posterior) -> "xr.DataTree":
 
 
 def _build_xarray(groups: Mapping[str, Group], attributes: Mapping[str, Any]) -> "xr.DataTree":
-    """Build an xarray tree from groups."""
     import xarray as xr
 
     datasets = {
@@ -178,7 +171,6 @@ class StoredPosterior:
     attrs: Mapping[str, Any]
 
     def __getitem__(self, name: str, /) -> Group:
-        """Return a group; KeyError if missing."""
         return self.children[name]
 
 

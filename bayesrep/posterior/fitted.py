@@ -34,32 +34,16 @@ if TYPE_CHECKING:
     from bayesrep.models.model import Crowd
     from bayesrep.posterior.workers import AnsweredImages
 
-MAX_WHOLE_CLASSIFIERS, N_DIRECTIONS = 1_000, 32
-"""Up to so many classifiers covariances are full; beyond, they are in so many directions."""
+MAX_WHOLE_CLASSIFIERS, N_DIRECTIONS = 1_000, 32  # beyond so many, covariances in directions
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A study and a posterior of it, with cached quantities of the two.
+    """A study, or its sufficient statistics alone, and a posterior of it, with cached quantities.
 
-    Parameters
-    ----------
-    study
-        The study, or its sufficient statistics where nothing is asked of single images.
-    posterior
-        From `bayesrep.fit` or `bayesrep.read_posterior`.
-
-    Raises
-    ------
-    PosteriorError
-        If the posterior is another study's or of other people's answers, does not say whose, or
-        has no adjusted accuracies.
-
-    Notes
-    -----
     A posterior of a study is one of these images, answer by answer. One fitted to sufficient
-    statistics alone is one of every study that has them, since it depends on nothing else; and
-    where statistics are all that is given, they are all that is compared.
+    statistics alone is one of every study that has them; and where statistics are all that is
+    given, they are all that is compared.
     """
 
     study: Study | SufficientStatistics
@@ -193,7 +177,6 @@ class Fitted:
 
     @cached_property
     def _answered_cells(self) -> tuple[Int[np.ndarray, "classifier cell"], Int[np.ndarray, "cell"]]:
-        """Right answers and images of the replication's cells."""
         observed = self.need("observed_data", "correct", "replication_images")
         return right_answers(observed), observed["replication_images"].values
 
@@ -206,7 +189,6 @@ class Fitted:
 
     @cached_property
     def _influences(self) -> Influences:
-        """Influences of the classifiers' answers on the adjusted accuracies."""
         group, record = self.need("posterior", "population_curve"), self.record
         indices = draw_indices(self.need("log_density"), group)
         sites = [group[name].values for name in record.shared if name in group]
@@ -226,7 +208,6 @@ class Fitted:
     def _crowd_covariance(
         self, directions: Float[np.ndarray, "classifier direction"]
     ) -> Float[np.ndarray, "direction direction"]:
-        """Compute the covariance over known workers."""
         from bayesrep.posterior.workers import worker_covariance
 
         if self.record.model.crowd is not None:
@@ -241,7 +222,6 @@ class Fitted:
         crowd: "Callable[[Study, Sequence[str]], Crowd]",
         directions: Float[np.ndarray, "classifier direction"],
     ) -> Float[np.ndarray, "direction direction"]:
-        """Covariance over the leniencies that the model conditioned on."""
         from bayesrep.posterior.workers import leniency_covariance
 
         fitted_crowd = crowd(self.images, self.record.roles)

@@ -25,14 +25,9 @@ if TYPE_CHECKING:
 
 @runtime_checkable  # the tests check every annotation at every call
 class Posterior(Protocol):
-    """An ArviZ object: `InferenceData` of ArviZ 0.23, xarray's `DataTree` from 1.0 on.
+    """ArviZ's `InferenceData` (0.23) or `DataTree` (from 1.0 on), or the groups of a file."""
 
-    Or the groups of a file.
-    """
-
-    def __getitem__(self, name: str, /) -> Any:
-        """Return a group by name; KeyError if missing."""
-        ...
+    def __getitem__(self, name: str, /) -> Any: ...
 
 
 def find_group(posterior: Posterior, name: str) -> Group | None:

@@ -1,15 +1,12 @@
 """Influences of answers on the adjusted accuracies, as posterior covariances.
 
-An image's influence on a posterior mean is a posterior covariance (Giordano and Broderick 2023,
-"The Bayesian infinitesimal jackknife for variance", equation 7):
+Giordano and Broderick (2023), "The Bayesian infinitesimal jackknife for variance", equation 7:
 
     influence of x on E[A]  =  (counts)  +  Σ_c r_cx φ_c,        r = correct − q,
 
 for binomial answers; other distributions have the log probability of x's answer given those about
-the other images in place of that (`bayesrep.models.answers`).
-
-φ_c is the effect of one more right answer of classifier c. It counts fully for c's own parameters,
-and with weight w for the global ones, ξ (`bayesrep.studies.overlap`):
+the other images in place of that. With w for the global parameters ξ (`bayesrep.studies.overlap`),
+the effect of one more right answer of classifier c is
 
     φ_c  =  w Cov(E[A | ξ], E[logit q_c | ξ])  +  E Cov(A, logit q_c | ξ),
 
@@ -27,10 +24,8 @@ from bayesrep.types import Float, Floats
 
 LogAnswers: TypeAlias = Callable[[int], tuple[Float[np.ndarray, "chain draw classifier"], ...]]
 """Draws of log P(wrong) and log P(right) of one more image of a cell, by the cell's index."""
-N_BLOCKS = 5
-"""Blocks of draws; covariances of different blocks have independent errors."""
-DRAWS_PER_DIRECTION = 5
-"""A block's draws per estimated direction of the global parameters."""
+N_BLOCKS = 5  # blocks of draws; covariances of different blocks have independent errors
+DRAWS_PER_DIRECTION = 5  # a block's draws per estimated direction of the global parameters
 
 
 def center_draws(draws: NDArray[np.floating]) -> Floats:

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 GROUP_NAME = "log_likelihood"
 CODE_VARS = ("logit_middle", "logit_step")
-LOGIT_VARS = ("logit_right", *CODE_VARS)
-"""Logits of P(correct | cell): codes, offsets and steps (see `bayesrep.numerics.codes`)."""
+LOGIT_VARS = ("logit_right", *CODE_VARS)  # codes, offsets and steps of logit P(correct | cell)
 
 
 def logit_codes(posterior: Posterior) -> Codes:
@@ -43,9 +42,7 @@ def decode_some(codes: Codes, *place: Any) -> Float[np.ndarray, "chain draw *qua
     return decode(Codes(*(each[:, :, *place] for each in codes)))
 
 
-def answer_log_likelihoods(
-    posterior: Posterior,
-) -> Iterator[Float[np.ndarray, "chain draw cell"]]:
+def answer_log_likelihoods(posterior: Posterior) -> Iterator[Float[np.ndarray, "chain draw cell"]]:
     """Yield the log likelihood of each classifier's answers by cell, of cells that have images."""
     observed = need_group(posterior, "observed_data", "correct", "replication_images")
     codes, answers = logit_codes(posterior), read_record(posterior).answers

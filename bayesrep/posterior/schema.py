@@ -51,14 +51,10 @@ VAR_DIMS: Mapping[str, Mapping[str, Dims]] = {
     "sample_stats": {},
 }
 """Dimensions of the variables that are read again, by group. All but observed_data have draws."""
-NAMED_DIMS = ("classifier", "dataset", "group")
-"""Dimensions whose coordinates are names."""
-CELL_DIMS = ("reference_cell", "replication_cell", "answered_cell")
-"""Dimensions of cells, which `CellNames` describes."""
-IMAGE_VARS = ("reference_images", "replication_images")
-"""Variables required in observed_data and log_density, if the group is present."""
-THINNED_GROUPS = ("posterior_predictive", "log_likelihood", "log_density")
-"""Groups that may hold a subset of the draws: predictions, and arrays otherwise too large."""
+NAMED_DIMS = ("classifier", "dataset", "group")  # dimensions whose coordinates are names
+CELL_DIMS = ("reference_cell", "replication_cell", "answered_cell")  # described by `CellNames`
+IMAGE_VARS = ("reference_images", "replication_images")  # required where the group is present
+THINNED_GROUPS = ("posterior_predictive", "log_likelihood", "log_density")  # may hold fewer draws
 TEXT_ATTRS = ("study_fingerprint", "model", "options", "traits", "datasets", "groups")
 JSON_ATTRS: Mapping[str, type] = {
     "options": dict,

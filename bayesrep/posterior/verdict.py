@@ -55,15 +55,11 @@ class Diagnostics:
 
 
 ACCURACY_VAR = "adjusted_accuracy"
-SHIFTED_VARS = ("bias_corrected_gap", "selection_gap")
-"""Affine functions of adjusted_accuracy, which have the same R-hat and ESS."""
+SHIFTED_VARS = ("bias_corrected_gap", "selection_gap")  # affine in adjusted_accuracy: same R-hat
 
 
 def diagnostics(group: Group) -> Diagnostics:
-    """Compute R-hat and effective sample sizes of all variables [chain, draw, ...] of a group.
-
-    R-hat is nested if the group's attribute `superchains` says that chains share starts.
-    """
+    """Compute R-hat (nested where chains share starts) and ESS of all variables of a group."""
     superchains = int(group.attrs.get("superchains", 0))
     shifted = [name for name in SHIFTED_VARS if name in group and ACCURACY_VAR in group]
     measures = {
@@ -76,11 +72,8 @@ def diagnostics(group: Group) -> Diagnostics:
         measures[ACCURACY_VAR] = [rhat, *(Variable(n.dims, 0 * n.values) for n in sizes)]
     measures |= {name: measures[ACCURACY_VAR] for name in shifted}
 
-    def collect_diagnostic(kind: int) -> Mapping[str, Variable]:
-        return {name: measures[name][kind] for name in group.data_vars}
-
     return Diagnostics(
-        *map(collect_diagnostic, range(3)),
+        *({name: measures[name][kind] for name in group.data_vars} for kind in range(3)),
         nested=_nests(superchains, group.sizes["chain"]),
         names={name: each.values for name, each in group.coords.items()},
     )
@@ -91,7 +84,6 @@ def _nests(superchains: int, chains: int) -> bool:
 
 
 def _measure_convergence(draws: Variable, superchains: int) -> list[Variable]:
-    """Compute R-hat, bulk and tail ESS of a variable, with its dimensions."""
     dims, shape = draws.dims[2:], draws.shape[2:]
     values = draws.values.reshape(*draws.shape[:2], math.prod(shape))
     groups = superchains if _nests(superchains, len(values)) else 0

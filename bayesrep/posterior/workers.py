@@ -4,8 +4,7 @@ By influences (Giordano and Broderick 2023, equation 7): an answer that turns to
 
     T(k) − T(k − 1)  =  Cov_post(A, log p(image with k selections) − log p(image with k − 1)),
 
-which `bayesrep.numerics.crowd` sums over workers. log p of an image is that of its count and, on
-the replication, of every classifier's answer; T is linear between the counts that the study has.
+which `bayesrep.numerics.crowd` sums over workers; T is linear between the study's counts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -66,9 +65,8 @@ def leniency_covariance(
 ) -> Float[np.ndarray, "direction direction"]:
     """Compute the covariance over the leniencies that a model conditions on: Jᵀ Σ J.
 
-    J = Cov_post(A, score) is the derivative of posterior means by workers' leniencies (Giordano and
-    Broderick 2023). The draws already vary as if each answer came from a worker of its own; that
-    part of a leniency's variance is subtracted.
+    J = Cov_post(A, score) (Giordano and Broderick 2023). The draws already vary as if each answer
+    came from a worker of its own; that part of a leniency's variance is subtracted.
     """
     answers, leniencies = crowd.answers, crowd.leniencies
     score_draws = center_draws(scores).transpose(0, 2, 1)
@@ -144,11 +142,7 @@ def one_selection(
     *,
     up: bool,  # look above a cell first
 ) -> tuple[Int[np.ndarray, "cell"], Int[np.ndarray, "cell"], Float[np.ndarray, "cell"]]:
-    """Find the two cells between which to interpolate a function of the count, and its slope.
-
-    One selection more (`up`) or less changes it by `part * (f[above] - f[below])`; a cell that is
-    the only one with its number of annotators uses two of the nearest number, at the nearest share.
-    """
+    """Find cells by which a selection more (`up`) is worth `part * (f[above] - f[below])`."""
     rows: dict[tuple[str, int], list[int]] = {}
     for cell in np.lexsort((cells.selected, cells.shown)):
         if not occupied[cell]:

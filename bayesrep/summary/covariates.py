@@ -1,7 +1,5 @@
 """Regression on covariates of the classifiers: year, size, family.
 
-True accuracies or gaps y of classifiers with covariates x_c, an intercept among them, are taken as
-
     y_c  =  x_cᵀ β  +  u_c,        u_c ~ Normal(0, σ²),
 
 and y is known by joint draws, whose covariance V is that over other images. With
@@ -13,10 +11,8 @@ contribute v = tr(M V) / f for each of f degrees of freedom, and classifiers the
 one draw for each of y: the posterior of a hierarchical regression under the usual flat prior
 (Tiao and Tan 1965, "Bayesian analysis of random-effect models").
 
-The posterior draws each classifier's curve towards the population's whatever its covariates are, by
-the share that the answers leave open of the spread that `classifier_level` and the like expect. So
-an effect on the accuracy comes out too near to zero by that share, and one on the gap is moved by
-the difference: about two percent of the accuracy's at 1,000 images (experiments/covariates.py).
+The posterior draws each curve towards the population's, so an effect on the accuracy comes out too
+near to zero: by about two percent at 1,000 images (experiments/covariates.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -126,7 +122,6 @@ def _tabulate(
     draws: Float[np.ndarray, "draw classifier"],
     random: np.random.Generator,
 ) -> pl.DataFrame:
-    """Tabulate each term's effect on a drawn quantity, one row a term."""
     lower, upper = np.quantile(draw_effects(design, draws, random), INTERVAL, axis=0)
     # With few classifiers draws of an effect have no mean: estimate it from posterior means.
     estimate = np.linalg.lstsq(design, draws.mean(axis=0))[0]

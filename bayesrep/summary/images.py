@@ -1,17 +1,12 @@
 """Single images: how often people select them, and how hard classifiers find them beyond that.
 
-A fit gives the probability q_c of a right answer of each classifier in a cell (k, n). All
-classifiers' answers about one image add how much harder it is than others of its cell: z in
-
     P(correct_xc | z)  =  σ(a_c − τ z),        z ~ Normal(0, 1),        E_z σ(a_c − τ z) = q_c
 
-with a_c = logit q_c √(1 + κ τ²), which keeps the mean to about a hundredth, and τ, the standard
-deviation between images of a cell on the logit scale, estimated by maximum marginal likelihood
-(empirical Bayes). Within a cell z depends on the number of right answers alone, and is shrunk to 0
-as far as chance explains that number.
+with q_c the probability of a right answer in the cell, a_c = logit q_c √(1 + κ τ²), which keeps the
+mean to about a hundredth, and τ, the standard deviation between images of a cell on the logit
+scale, estimated by maximum marginal likelihood (empirical Bayes). Within a cell z depends on the
+number of right answers alone.
 
-References
-----------
 Zeger, Liang, Albert (1988), "Models for longitudinal data: a generalized estimating equation
 approach", Biometrics 44: κ = (16 √3 / 15 π)².
 """
@@ -33,10 +28,8 @@ from bayesrep.summary.remeasured import annotator_draws, frequency_given_counts,
 from bayesrep.types import Bools, Float, Floats, Ints
 
 MAX_DRAWS = 100
-Z_NODES = np.linspace(-5, 5, 41)
-"""Grid of z, an image's difficulty in standard deviations."""
-MAX_SPREAD = 8.0
-"""Upper bound of τ in its search."""
+Z_NODES = np.linspace(-5, 5, 41)  # grid of z, an image's difficulty in standard deviations
+MAX_SPREAD = 8.0  # upper bound of τ in its search
 PROBIT_KAPPA = (16 * 3**0.5 / (15 * np.pi)) ** 2
 
 
@@ -100,7 +93,6 @@ def describe_images(study: Study, posterior: Posterior, *, draws: int = MAX_DRAW
 
 
 def _frequencies(fitted: Fitted, draws: int) -> tuple[Floats, Floats]:
-    """Compute the posterior mean and standard deviation of every image's s."""
     data, cells = fitted.images.replication, fitted.statistics.replication
     density = log_densities(fitted, fitted.record.roles.index("replication"), draws)
     rejected = cells.shown - cells.selected
@@ -116,7 +108,6 @@ def _frequencies(fitted: Fitted, draws: int) -> tuple[Floats, Floats]:
 def _difficulties(
     correct: Bools, logit: Float[np.ndarray, "classifier cell"], cell: Ints
 ) -> tuple[Floats, Floats]:
-    """Compute the posterior mean and standard deviation of every image's z."""
     right = correct.sum(axis=1)
     # Images of a cell with as many right answers have one posterior of z: compute it once.
     base = len(logit) + 1

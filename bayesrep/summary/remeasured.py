@@ -1,8 +1,6 @@
 """Selection frequencies of a data set's images if they were measured again.
 
-Images that a rule on noisy counts kept were lucky on average: measured again, they are selected
-less often than they were (regression to the mean), and some would not pass the same rule. With the
-mixture of a draw, and P(s | k, n) of every image by it,
+With the mixture of a draw, and P(s | k, n) of every image by it,
 
     mean of s              =  Σ_x E[s | k_x, n_x] / N
     share that would drop  =  Σ_x (1 − Σ_k' a(k', n') P(k' | n', k_x, n_x)) / N
@@ -29,8 +27,7 @@ from bayesrep.studies.study import AnnotatedSet, Study
 from bayesrep.types import Float, Floats, Ints
 
 N_DRAWS = 400
-MAX_SIZES = 50
-"""Limit on distinct numbers of annotators, each of which takes a sum over all its counts."""
+MAX_SIZES = 50  # distinct numbers of annotators, each of which takes a sum over its counts
 
 
 def remeasure(study: Study, posterior: Posterior, *, seed: int = 0) -> pl.DataFrame:
@@ -173,11 +170,7 @@ def _keeps_again(
 def kept_factor(
     a: Floats, b: Floats, weight: Floats, data: AnnotatedSet, s: Floats
 ) -> Float[np.ndarray, "draw point"]:
-    """Compute the factor that truncates a density of s to images whose counts pass the rule.
-
-    Σ_n P(n) a_n(s) / ∫ a_n p, with a_n(s) = Σ_k a(k, n) P(k | n, s) and p the beta mixture before
-    selection; 1 without a rule.
-    """
+    """Compute the truncation of a density of s by a rule, Σ_n P(n) a_n(s) / ∫ a_n p; 1 without."""
     rule = truncating(data.selection)
     factor = np.ones((len(a), len(s)))
     if rule is None:

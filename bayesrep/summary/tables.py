@@ -90,10 +90,7 @@ def _convergence(fitted: Fitted) -> tuple[Floats, Floats, Floats]:
 
 
 def summarize_gaps(
-    study: Study | SufficientStatistics,
-    posterior: Posterior,
-    *,
-    allow_unconverged: bool = False,
+    study: Study | SufficientStatistics, posterior: Posterior, *, allow_unconverged: bool = False
 ) -> pl.DataFrame:
     """Decompose the mean accuracy drop, and fit the line over classifiers, with 95 % intervals.
 
@@ -153,10 +150,7 @@ def gaps(fitted: Fitted) -> pl.DataFrame:
 
 
 def compare_classifiers(
-    study: Study | SufficientStatistics,
-    posterior: Posterior,
-    *,
-    allow_unconverged: bool = False,
+    study: Study | SufficientStatistics, posterior: Posterior, *, allow_unconverged: bool = False
 ) -> pl.DataFrame:
     """Compare every pair of classifiers by their adjusted accuracies.
 
@@ -210,10 +204,7 @@ def compare_classifiers(
 
 
 def rank_classifiers(
-    study: Study | SufficientStatistics,
-    posterior: Posterior,
-    *,
-    allow_unconverged: bool = False,
+    study: Study | SufficientStatistics, posterior: Posterior, *, allow_unconverged: bool = False
 ) -> pl.DataFrame:
     """Rank classifiers by adjusted accuracy, 1 the best, with 95 % intervals.
 
