@@ -151,5 +151,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """List the public names, loaded or not, and nothing else."""
     return sorted(__all__)

@@ -36,10 +36,8 @@ LEAST_COMPILATION = 0.1  # seconds; what takes less is compiled again as soon
 
 
 def programs_cache() -> Path:
-    """The folder of compiled programs, this user's alone, for this processor and number of cores.
-
-    XLA parts sums by the cores, which JAX's own key does not tell: last digits would be others.
-    """
+    """The folder of compiled programs, this user's alone, for this processor and number of cores."""
+    # XLA parts sums by the cores, which JAX's own key does not tell: last digits would be others.
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -91,8 +89,7 @@ PLACED_FILES: ContextVar[list[Path] | None] = ContextVar("PLACED_FILES", default
 """Files and folders that have taken their place, in order, where somebody wants to know."""
 
 
-_PARTIAL_FILES: set[Path] = set()
-"""Files that this process is writing."""
+_PARTIAL_FILES: set[Path] = set()  # which this process is writing
 
 
 def remove_partials() -> None:
@@ -114,10 +111,7 @@ def replaced_file(target: Path) -> AbstractContextManager[Path]:
 
 
 def replaced_folder(target: Path) -> AbstractContextManager[Path]:
-    """A new folder beside `target` that takes its place, whatever is there, if the block succeeds.
-
-    Where it cannot be exchanged in one step, a killed process leaves it to `find_moved_aside`.
-    """
+    """A new folder beside `target` that takes its place, whatever is there, if the block succeeds."""
     return _replace_path(target, is_folder=True)
 
 
@@ -151,7 +145,7 @@ def _exchange(target: Path, partial: Path, previous: Path) -> None:
     elif _swap(partial, target):
         _remove(partial)
     else:
-        target.rename(previous)
+        target.rename(previous)  # where a killed process leaves it to `find_moved_aside`
         try:
             partial.rename(target)
         except BaseException:
@@ -215,8 +209,7 @@ def _delay_signals() -> Generator[None]:
 
 NO_SPACE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """System errors of a file that cannot grow; most libraries pass them on without its name."""
-_ERROR_NUMBER = re.compile(r"\(os error (\d+)\)|\berrno = (\d+)")
-"""Form in which Rust and HDF5 print the system's error number."""
+_ERROR_NUMBER = re.compile(r"\(os error (\d+)\)|\berrno = (\d+)")  # of Rust and HDF5
 
 
 @contextmanager

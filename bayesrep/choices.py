@@ -77,7 +77,5 @@ Key: TypeAlias = Literal["auto", "id", "content"]
 Role: TypeAlias = Literal["reference", "replication"]
 PassTarget: TypeAlias = Literal["population", "items"]
 
-FEW_REPLICATES = 50
-"""Bootstrap replicates of intervals that are shown unasked: quick and rough."""
-PAPER_REPLICATES = 450
-"""Those of Engstrom et al. (2020)."""
+FEW_REPLICATES = 50  # bootstrap replicates of intervals that are shown unasked: quick and rough
+PAPER_REPLICATES = 450  # those of Engstrom et al. (2020)

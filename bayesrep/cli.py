@@ -281,7 +281,6 @@ def _refuse_gone(words: Sequence[str]) -> str:
 
 
 def _refuse_name(words: Sequence[str]) -> str:
-    """Refuse an unknown command, or an unknown step of a group."""
     name = _find_name(words)
     word = next(iter(words[len(name.split()) :]), "")
     if name in COMMANDS or not word or word.startswith("-"):
@@ -333,7 +332,6 @@ class _PrintCompletion(argparse.Action):
     """Print a shell's completion of all commands, and end."""
 
     def __call__(self, parser: argparse.ArgumentParser, _: Any, values: Any, *__: Any) -> NoReturn:
-        """Print the script of a shell."""
         import shtab
 
         from bayesrep.report.figure_catalogue import FIGURE_ENTRIES
@@ -360,7 +358,6 @@ class _PrintCompletion(argparse.Action):
 
 
 def _command_parser(name: str) -> argparse.ArgumentParser:
-    """The parser of a command, and what runs it."""
     module = import_command(name)
     parser = _Parser(
         prog=f"bayesrep {name}",
@@ -380,7 +377,6 @@ def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def _list_commands(headings: Mapping[str, Mapping[str, str]]) -> str:
-    """Commands under their headings."""
     width = max(len(name) for commands in headings.values() for name in commands) + 2
     room = max(shutil.get_terminal_size().columns - width - 6, 40)
     lines: list[str] = []

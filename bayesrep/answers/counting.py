@@ -39,12 +39,9 @@ from bayesrep.studies.validation import raise_first
 _IMAGE_KEY = ["dataset", "image"]
 _ANSWER_KEY = [*_IMAGE_KEY, "worker"]
 _ANSWER_FIELDS = [*_ANSWER_KEY, "selected"]
-ROWS_IN_MEMORY = 2**21
-"""Rows in memory at a time."""
-HASHES_IN_MEMORY = 2**27
-"""Hashes of answers in memory at a time."""
-MAX_REREAD_BYTES = 2**28
-"""Largest size of a text that is read whole to describe its fault."""
+ROWS_IN_MEMORY = 2**21  # at a time
+HASHES_IN_MEMORY = 2**27  # at a time
+MAX_REREAD_BYTES = 2**28  # largest size of a text that is read whole to describe its fault
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +107,6 @@ def count_rows(answers: pl.DataFrame, where: str) -> Counted:
 
 
 def _count(answers: pl.LazyFrame, where: str) -> Counted:
-    """Count selections by image, then sum residuals by worker."""
     sums = answers.group_by(_IMAGE_KEY).agg(
         pl.col("selected").sum(),
         shown=pl.len().cast(pl.Int64),
@@ -216,10 +212,8 @@ def _check_counts(counts: pl.DataFrame, where: str) -> pl.DataFrame:
 
 
 def _refuse_repeats(answers: pl.LazyFrame, rows: int, where: str) -> None:
-    """Refuse several answers of one worker about one image, which would count as several people's.
-
-    Rows are compared by name where their hashes come twice, so many hashes at a time.
-    """
+    """Refuse several answers of one worker about one image, which would count as several people's."""
+    # Rows are compared by name where their hashes come twice, so many hashes at a time.
     hashed, parts = pl.struct(_ANSWER_KEY).hash().alias("hash"), 1 + rows // HASHES_IN_MEMORY
     for part in range(parts):
         chunks: list[np.ndarray[Any, Any]] = []

@@ -45,10 +45,8 @@ from bayesrep.types import Float, Floats
 
 PRIOR_OF_WAYS = {"looks": 0.90, "always_yes": 0.04, "always_no": 0.03, "at_random": 0.03}
 """Ways to answer, with their prior probabilities."""
-CONSTANT_SHARE = 0.98
-"""Share of equal answers of workers who always give the same."""
-LENIENCY_NODES = np.linspace(-3.0, 3.0, 13)
-"""Quadrature nodes of the leniency."""
+CONSTANT_SHARE = 0.98  # share of equal answers of workers who always give the same
+LENIENCY_NODES = np.linspace(-3.0, 3.0, 13)  # quadrature nodes of the leniency
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +180,6 @@ def _row(
 
 
 def _drift(data: AnnotatedSet, answers: WorkerAnswers) -> dict[str, float | None]:
-    """Estimate the drift of workers' selections, and its standard error over workers."""
     nothing: dict[str, float | None] = {"drift": None, "drift_error": None}
     if answers.position is None:
         return nothing
@@ -203,7 +200,6 @@ def _drift(data: AnnotatedSet, answers: WorkerAnswers) -> dict[str, float | None
 
 
 def _workers(data: AnnotatedSet, answers: WorkerAnswers) -> pl.DataFrame:
-    """Build one row for each worker of a data set."""
     size = len(answers.workers)
 
     def total(values: Floats) -> Float[np.ndarray, "worker"]:

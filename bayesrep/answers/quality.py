@@ -71,7 +71,6 @@ def clean_answers(answers: pl.DataFrame, rules: Collection[str], *, seed: int = 
 
 
 def _parse_rule(text: str) -> tuple[str, float | None]:
-    """A rule's name, and its number if it is given one."""
     name, equals, number = text.partition("=")
     if name not in RULE_OF_NAME:
         raise OptionError(
@@ -86,8 +85,6 @@ def _parse_rule(text: str) -> tuple[str, float | None]:
 
 
 def _count_losses(before: pl.DataFrame, after: pl.DataFrame) -> tuple[int, int, int]:
-    """Count the workers and assignments that are lost altogether, and the lost answers."""
-
     def distinct(table: pl.DataFrame, names: list[str]) -> int:
         return table.select(names).n_unique() if set(names) <= set(table.columns) else 0
 

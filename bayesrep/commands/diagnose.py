@@ -57,7 +57,6 @@ def run(arguments: Namespace) -> int:
 
 
 def _compare(arguments: Namespace) -> int:
-    """Compare fits of one study by how well they predict what is left out."""
     from bayesrep.checks import compare_fits
     from bayesrep.posterior.groups import read_record
     from bayesrep.report.fits_text import fits_text

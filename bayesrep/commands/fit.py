@@ -18,8 +18,7 @@ from bayesrep.progress import Stopwatch
 
 EXAMPLE = "my-study --out posterior.nc"
 
-DEFAULT_CHAINS, ENOUGH_DRAWS = 4, 800
-"""Chains where none are asked for, and draws of all below which their worth is told."""
+DEFAULT_CHAINS, ENOUGH_DRAWS = 4, 800  # chains where none are asked for; draws that need no warning
 
 
 def add(parser: ArgumentParser) -> None:

@@ -170,7 +170,6 @@ def reader_options(source: str, arguments: Namespace) -> dict[str, Any]:
 
 
 def _import(source: str, arguments: Namespace, options: Mapping[str, Any]) -> int:
-    """Write what the files hold, and say what that is."""
     from bayesrep.sources.importing import import_files
     from bayesrep.studies.study_folder import StudyFolder
 
@@ -244,7 +243,6 @@ def _selections(texts: Sequence[str]) -> dict[str, Any]:
 def _print_survey(
     arguments: Namespace, survey: Callable[..., Any], options: Mapping[str, Any]
 ) -> int:
-    """Print what files hold, for who does not know yet how to call it."""
     from bayesrep.report.table_format import list_rows
 
     if foreign := [name for name in options if name not in signature(survey).parameters]:

@@ -148,7 +148,6 @@ def _missing_arguments(arguments: Namespace) -> list[str]:
 
 
 def _predict(arguments: Namespace) -> dict[str, Any]:
-    """Run the predictions; return their reports by data set."""
     from bayesrep import vision
 
     progress = not arguments.quiet

@@ -50,8 +50,7 @@ STAGE_FILES: Mapping[str, str] = {
 """Stages in order, with the names that each makes in the folder."""
 MADE_NAMES = (*STAGE_FILES.values(), "checkpoint", RUN_RECORD)
 """Names in the folder that are ours, and are removed where all is to be made anew."""
-LATER_MODULES = ("numpyro", "scipy.stats", "xarray")
-"""Modules of later stages that are slow to import."""
+LATER_MODULES = ("numpyro", "scipy.stats", "xarray")  # slow to import
 
 
 def add(parser: ArgumentParser) -> None:
@@ -171,10 +170,7 @@ def _write_record(out: Path, record: Mapping[str, Any]) -> None:
 
 
 def _examine(out: Path, record: dict[str, Any]) -> bool:
-    """Check whether a file is as it was made; forget lost ones, so that they are made again.
-
-    With all that comes after it. What somebody has changed is left as it is, and said.
-    """
+    """Check whether a file is as it was made; forget lost ones, so that they are made again."""
     broken = {name: find_broken(out, sealed) for name, sealed in record["seals"].items()}
     # A stage that lost a file is made again, and so is everything computed from it.
     again = next((n for n in STAGE_FILES if n not in broken or broken[n].lost), None)
@@ -190,7 +186,6 @@ def _examine(out: Path, record: dict[str, Any]) -> bool:
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """List the settings that differ from an earlier request, a clause each."""
     if old["version"] != new["version"]:
         return [f"it is of version {old['version']}, and this is {new['version']}"]
     before, now = old["contents"], new["contents"]
@@ -397,7 +392,6 @@ class _Work:
 
 
 def _print_answer(arguments: Namespace, record: Mapping[str, Any]) -> int:
-    """Print the answer, whether to trust it, and what was made."""
     from bayesrep.report.figure import has_pictures
     from bayesrep.report.fits_text import remedies
 

@@ -172,7 +172,6 @@ class _Watch:
 
 
 def _ends(remaining: "Forecast") -> str:
-    """State the expected end, as far as it is known."""
     end = time.strftime("%H:%M", time.localtime(time.time() + remaining.seconds))
     untimed = ", ".join(f"{count} of {method}" for method, count in remaining.untimed.items())
     if untimed:

@@ -220,7 +220,6 @@ def _load(request: dict[str, Any]) -> Callable[..., Violation | None]:
 
 
 def _limit(request: dict[str, Any]) -> None:
-    """Set the limits of one request, where the system has such."""
     _set_alarm(request["seconds"])
     try:
         import resource

@@ -29,10 +29,7 @@ def import_files(
     progress: bool = False,
     **options: Any,
 ) -> StudyContents:
-    """Read published data or tables, write them to a folder, and return its contents.
-
-    Workers' names become codes, unless `keep_workers`; `selections` are rules by data set.
-    """
+    """Read published data or tables, write them to a folder, and return its contents."""
     reader = READERS[source]
     parameters = signature(reader.read).parameters
     reader_options = {name: value for name, value in options.items() if value is not None}

@@ -13,8 +13,7 @@ from bayesrep.files.values import are_controls, is_missing, texts
 from bayesrep.sources.match_names import explain_absence, match_image_names
 from bayesrep.sources.raw_answers import EMPTY_ANSWER
 
-MAX_ROWS = 10_000_000
-"""Largest number of rows of a table of all answers, or images, by all labels."""
+MAX_ROWS = 10_000_000  # largest number of rows of a table of all answers, or images, by all labels
 _IMAGE_ID = ["dataset", "image"]
 _LABEL_KEY = [*_IMAGE_ID, "label"]
 

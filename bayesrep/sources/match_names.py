@@ -55,10 +55,8 @@ _EXPLAINED_KEYS: Mapping[str, pl.Expr] = {
 def match_image_names(
     frame: pl.DataFrame, counted: pl.Series, *, dataset: str, where: str, counts: str, covers: bool
 ) -> pl.DataFrame:
-    """Rename one data set's images to the counts' names; refuse if most match, but not all.
-
-    With `covers` the counted images must all be in the table, rather than the table's counted.
-    """
+    """Rename one data set's images to the counts' names; refuse if most match, but not all."""
+    # With `covers` the counted images must all be in the table, rather than the table's counted.
     own = frame.filter(pl.col("dataset") == dataset).select(
         pl.col("image").unique(maintain_order=True)
     )

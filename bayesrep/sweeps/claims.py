@@ -15,8 +15,7 @@ except ImportError:  # Windows, where every process makes all runs
     fcntl = None
 
 CLAIMS_FILE = ".claims"
-FOLDER_CLAIM = "0"
-"""Claim on writing the record and the tables; every other key is a run's."""
+FOLDER_CLAIM = "0"  # claim on writing the record and the tables; every other key is a run's
 
 
 @contextmanager

@@ -31,8 +31,7 @@ VERSIONED_PACKAGES = ("jax", "jaxlib", "numpyro", "numpy")
 QUIET_WARNINGS = (ConvergenceWarning, EstimateWarning, TableWarning)
 """Warnings whose words are in the run's verdict and advice, or are of the study alone."""
 
-Result = dict[str, Any]
-"""Result of a run: plain numbers and text, which JSON can hold."""
+Result = dict[str, Any]  # result of a run: plain numbers and text, which JSON can hold
 
 
 def result_of(run: SweepRun) -> Result:
@@ -99,7 +98,6 @@ def estimates(study: Study, value: Floats, sd: Floats, lower: Floats, upper: Flo
 
 
 def _estimate(run: SweepRun, study: Study, watch: Stopwatch) -> Result:
-    """Run an estimator, with the library's own intervals."""
     watch.stage("estimating")
     settings: dict[str, Any] = dict(run.settings)
     with warnings.catch_warnings(record=True) as caught:
@@ -118,7 +116,6 @@ def _estimate(run: SweepRun, study: Study, watch: Stopwatch) -> Result:
 
 
 def _fit(run: SweepRun, study: Study, watch: Stopwatch) -> Result:
-    """Fit a model; return its estimates whether or not it has converged."""
     cut = run.method == "cut"
     method: Any = "nuts" if cut else run.method
     feedback: Any = "cut" if cut else "full"

@@ -29,8 +29,7 @@ from bayesrep.sweeps.run_spec import FIT_METHODS, MAX_RUNS, StudySpec, SweepRun,
 from bayesrep.sweeps.study_specs import studies_at
 from bayesrep.sweeps.toml import Check, GridPlace
 
-ALL_ANSWERS = "all"
-"""Name in a grid for every answer that there is."""
+ALL_ANSWERS = "all"  # name in a grid for every answer that there is
 NEEDED_KEYS = {"method": "a method or a list of them", "study": "a [[study]]"}
 
 
@@ -102,7 +101,6 @@ def _note_faults(faults: list[BayesrepError]) -> Generator[None]:
 
 
 def _models(axes: Mapping[str, tuple[Value, ...]]) -> list[str]:
-    """Names of the models of a grid."""
     return [str(model or "joint") for model in axes.get("model", ("joint",))]
 
 
@@ -142,14 +140,12 @@ AXIS_CHECKS: Mapping[str, Check] = {
 
 @cache
 def _options(model: str) -> Mapping[str, Field[Any]]:
-    """Fields of a model's options."""
     return {each.name: each for each in fields(MODELS[model].options())}
 
 
 def _read_options(
     place: GridPlace, table: Any, models: Sequence[str], faults: list[BayesrepError]
 ) -> Mapping[str, tuple[Value, ...]]:
-    """Values of the options, each such as every model takes that has the option."""
     takers: dict[str, list[str]] = {}
     for model in models:
         for name in _options(model):

@@ -37,8 +37,7 @@ RESULT_TYPES: Mapping[str, type] = {
     "versions": dict,
 }
 """The columns of a run's result that are the same whenever it is made, and what they hold."""
-OTHER_COLUMNS = {"run", "seconds", *RESULT_TYPES, *SCORE_COLUMNS}
-"""Names that no axis has."""
+OTHER_COLUMNS = {"run", "seconds", *RESULT_TYPES, *SCORE_COLUMNS}  # names that no axis has
 RUN_STAGES = ("estimating", "fitting", "summary")
 """Stages that are a run's own; further ones are parts of "fitting"."""
 ESTIMATE_TYPES = {

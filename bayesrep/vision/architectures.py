@@ -136,7 +136,6 @@ def _saved_folder(name: str, weights: Path | None) -> Path | None:
 
 
 def _of_config(name: str, file: Path | None, classes: Classes) -> Architecture:
-    """Describe a classifier of the hub, or of a file of weights, by its configuration."""
     load_timm()
     from timm.models import load_model_config_from_hf
     from timm.models._hub import load_model_config_from_path  # not among its public names

@@ -118,14 +118,7 @@ class _ImageFile:
 def list_images(
     path: str | Path, *, labels: str | Path | None = None, classes: Classes = IMAGENET
 ) -> ImageSet:
-    """List the images under a path and the class of each.
-
-    The path is a folder of class folders, named by class (ImageNet's by wnid) or number; a flat
-    folder with `labels` or a ground-truth file beside it (`read_labels`); a `.tar` or `.tar.gz`, or
-    a folder of them, holding any of these or WebDataset samples (each image with a `.cls` file of
-    its name); or a table with the columns path (relative to the table) and label. Images are sorted
-    by class and name, those of a table or of shards in their own order.
-    """
+    """List the images under a path and the class of each, as `bayesrep.predict` takes them."""
     path = Path(path)
     if not path.exists():
         raise PredictionError("images-path-missing", path=path)
@@ -207,7 +200,6 @@ def _rows_of(called: Sequence[str]) -> dict[str, list[int]]:
 
 
 def _last_folders(name: str, folders: int) -> str:
-    """A path's name with its last folders."""
     return "/".join(name.split("/")[-folders - 1 :])
 
 

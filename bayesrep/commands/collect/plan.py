@@ -104,7 +104,6 @@ def run(arguments: Namespace) -> int:
 
 
 def _check(arguments: Namespace) -> None:
-    """Refuse what contradicts itself, before any work."""
     if (arguments.pilot is None) == (arguments.prior is None):
         raise OptionError("one-of-pilot-prior")
     if arguments.posterior is not None and arguments.pilot is None:
@@ -156,7 +155,6 @@ def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:
 def _recommend_purchase(
     arguments: Namespace, worlds: Any, prices: Any, fitted: Any, common: dict[str, Any]
 ) -> int:
-    """Recommend whether to stop, or what to buy next."""
     import numpy as np
 
     from bayesrep.lab import Design, next_batch

@@ -137,7 +137,6 @@ def _read_answers(arguments: Namespace) -> int:
 
 
 def _files(paths: Sequence[Path]) -> list[Path]:
-    """Files, those of folders among them."""
     files: list[Path] = []
     for path in paths:
         inside = sorted(each for each in path.glob("*") if each.suffix in (".csv", ".json"))

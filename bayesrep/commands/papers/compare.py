@@ -76,7 +76,6 @@ def run(arguments: Namespace) -> int:
 
 
 def _check_options(arguments: Namespace, table: "_Table") -> None:
-    """Refuse options of other tables, and lacking ones."""
     options = dict.fromkeys(name for each in _TABLES.values() for name in each.options)
     refuse_foreign(
         arguments,
@@ -142,14 +141,12 @@ def _read_both(arguments: Namespace) -> Any:
 
 
 def _read_humans(arguments: Namespace, both: Sequence[Any]) -> Any:
-    """The answers of people, where there are any."""
     from bayesrep.protocols import read_humans
 
     return read_humans(arguments.humans, *both) if arguments.humans else None
 
 
 def _compare_subsets(arguments: Namespace, words: Words) -> tuple[Any, ...]:
-    """Everybody on subsets of classes and of images."""
     from bayesrep import protocols
     from bayesrep.files.tables import read_only
     from bayesrep.protocols.by_subset import FAST_SECONDS, of_classes
@@ -175,7 +172,6 @@ def _compare_subsets(arguments: Namespace, words: Words) -> tuple[Any, ...]:
 
 
 def _list_missed(arguments: Namespace, words: Words) -> tuple[Any, ...]:
-    """Images that all classifiers, all people, or both get wrong."""
     import polars as pl
 
     from bayesrep import protocols

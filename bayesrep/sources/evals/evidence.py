@@ -143,7 +143,6 @@ def find_verdicts(
 def _models(
     records: pl.DataFrame, verdicts: pl.DataFrame, tasks: Sequence[str], solvers: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """List the models that are evaluated on both data sets, with notes on the others."""
     by_task = [
         verdicts.filter(pl.col("task") == task)["model"].unique(maintain_order=True).to_list()
         for task in tasks

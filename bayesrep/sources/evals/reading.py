@@ -237,7 +237,6 @@ def explain_refusals(
 def _keep_scored_items(
     records: pl.DataFrame, solved: pl.Series, task: str
 ) -> tuple[pl.Series, list[str]]:
-    """Drop a data set's items that no model's log scored, with a note on them."""
     items = records["item"].unique(maintain_order=True)
     unscored = records.filter(pl.col("score") == UNSCORED_SCORE)["item"].unique(maintain_order=True)
     never = unscored.filter(~unscored.is_in(solved.implode()))
@@ -263,7 +262,6 @@ def _check(
 def _tasks(
     logs: Sequence[Log], records: pl.DataFrame, reference: str | None, replication: str | None
 ) -> tuple[str, str]:
-    """Check the names of the two data sets, which the logs must have."""
     sizes = records.group_by("task", maintain_order=True).agg(
         pl.col("item").n_unique(), pl.col("model").n_unique()
     )

@@ -28,10 +28,8 @@ RECORD_SCHEMA: Mapping[str, Any] = {
 }
 _TEXT_COLUMNS = ("task", "model", "scorer", "metric", "filter")
 _MAX_KEY_CHARACTERS = 120  # of an item's key; longer ones are texts, and shortened
-UNSCORED_SCORE = "NaN"
-"""Score of an item that was not scored, in any spelling."""
-UNANSWERED_SCORE = "\0"
-"""Score from a reader for an item without an answer."""
+UNSCORED_SCORE = "NaN"  # score of an item that was not scored, in any spelling
+UNANSWERED_SCORE = "\0"  # score from a reader for an item without an answer
 
 
 @dataclass(frozen=True)

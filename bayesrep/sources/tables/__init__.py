@@ -154,7 +154,6 @@ def of_frames(
 def _role_names(
     reference: str, replication: str, candidates: str | None, further: Mapping[str, str] | None
 ) -> dict[str, str]:
-    """Names of the data sets, by role."""
     names: dict[str, str] = dict(zip(REQUIRED_ROLES, (reference, replication), strict=True))
     if candidates is not None:
         names[CANDIDATES_ROLE] = candidates

@@ -235,7 +235,6 @@ def build_answers(tables: GivenTables) -> list[Predictions]:
 
 
 def _predictions(rows: pl.DataFrame, dataset: str) -> Predictions:
-    """Order one data set's answers by classifier and image."""
     images, classifiers = (
         rows[each].unique(maintain_order=True) for each in ("image", "classifier")
     )
