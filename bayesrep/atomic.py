@@ -36,7 +36,7 @@ LEAST_COMPILATION = 0.1  # seconds; what takes less is compiled again as soon
 
 
 def programs_cache() -> Path:
-    """The folder of compiled programs, this user's alone, for this processor and number of cores."""
+    """The folder of compiled programs, this user's own, for this processor and number of cores."""
     # XLA parts sums by the cores, which JAX's own key does not tell: last digits would be others.
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
@@ -84,7 +84,6 @@ def make_room(files: Iterable[Path], most: int) -> None:
 
 
 _IS_LINUX = sys.platform == "linux"
-_WORKING_FOLDER, _SWAP_FLAG = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2
 PLACED_FILES: ContextVar[list[Path] | None] = ContextVar("PLACED_FILES", default=None)
 """Files and folders that have taken their place, in order, where somebody wants to know."""
 
@@ -111,7 +110,7 @@ def replaced_file(target: Path) -> AbstractContextManager[Path]:
 
 
 def replaced_folder(target: Path) -> AbstractContextManager[Path]:
-    """A new folder beside `target` that takes its place, whatever is there, if the block succeeds."""
+    """The same of a folder."""
     return _replace_path(target, is_folder=True)
 
 
@@ -159,10 +158,8 @@ def _swap(one: Path, other: Path) -> bool:
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if _IS_LINUX else None
     if rename is None:
         return False
-    return (
-        rename(_WORKING_FOLDER, os.fsencode(one), _WORKING_FOLDER, os.fsencode(other), _SWAP_FLAG)
-        == 0
-    )
+    here, swap = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2
+    return rename(here, os.fsencode(one), here, os.fsencode(other), swap) == 0
 
 
 def find_moved_aside(target: Path) -> Path | None:

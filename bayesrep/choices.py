@@ -1,7 +1,4 @@
-"""The words that options take, where the room that means something by them is slow to import.
-
-And how many bootstrap replicates there are where nobody says.
-"""
+"""The words that options take, where the room that means something by them is slow to import."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias

@@ -1,10 +1,6 @@
 """The command line: parse, call the command, and put in one line what goes wrong.
 
-Tables and JSON go to standard output, progress and warnings to standard error. Exit status 0: done;
-1: what was found is bad (a fit that has not converged or is not to be trusted, a study with broken
-rules, classifiers or images left out), or the machine failed, as a full disk does; 2: a mistake in
-the usage, an option, the data or a file, and one line says which; 130 or 143: interrupted by SIGINT
-(Ctrl-C) or SIGTERM.
+docs/reference/command-line.md says what is printed where, and what the exit statuses mean.
 """
 
 import argparse
@@ -293,7 +289,6 @@ def _refuse_name(words: Sequence[str]) -> str:
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
-    """The arguments of a command, of which alone the module is imported."""
     name = _find_name(words)
     parser = _command_parser(name) if name in COMMANDS else _listing_parser(name)
     rest = words[len(name.split()) :]

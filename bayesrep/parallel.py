@@ -91,7 +91,6 @@ def _begin_process(numbers: "SimpleQueue[int]", begin: Callable[[int], None] | N
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its parent has ended, however that was."""
     connection.wait([parent])
     os._exit(1)
 

@@ -136,9 +136,7 @@ def _sum_residuals(answers: pl.LazyFrame, counts: pl.DataFrame) -> pl.DataFrame:
     moved = (r * pl.col("delta")).alias("moved")
     rows = answers.join(images, on=_IMAGE_KEY).select("dataset", "worker", "delta", moved)
     sums = rows.group_by("dataset", "worker").agg(
-        pl.col("moved").sum(),
-        square=pl.col("moved").pow(2).sum(),
-        weight=pl.col("delta").sum(),
+        pl.col("moved").sum(), square=pl.col("moved").pow(2).sum(), weight=pl.col("delta").sum()
     )
     return sums.collect(engine="streaming")
 
@@ -212,7 +210,7 @@ def _check_counts(counts: pl.DataFrame, where: str) -> pl.DataFrame:
 
 
 def _refuse_repeats(answers: pl.LazyFrame, rows: int, where: str) -> None:
-    """Refuse several answers of one worker about one image, which would count as several people's."""
+    """Refuse several answers of one worker about one image: they count as several people's."""
     # Rows are compared by name where their hashes come twice, so many hashes at a time.
     hashed, parts = pl.struct(_ANSWER_KEY).hash().alias("hash"), 1 + rows // HASHES_IN_MEMORY
     for part in range(parts):

@@ -96,8 +96,6 @@ def _count_losses(before: pl.DataFrame, after: pl.DataFrame) -> tuple[int, int, 
 
 
 def _effect(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
-    """Mean selection frequencies over images, but for controls, with all answers and with these."""
-
     def means(table: pl.DataFrame, name: str) -> pl.DataFrame:
         if "control" in table.columns:
             table = table.filter(pl.col("control").is_null())

@@ -56,12 +56,7 @@ def add(parser: ArgumentParser) -> None:
     )
     # Where it runs.
     option("--device", help="auto, cpu or gpu (auto)")
-    option(
-        "--devices",
-        type=int,
-        metavar="N",
-        help="share the chains over this many (1)",
-    )
+    option("--devices", type=int, metavar="N", help="share the chains over this many (1)")
     option("--checkpoint", type=Path, metavar="DIR", help="keep draws here; go on after a break")
     option("--chains", type=int, help="(4)")
 

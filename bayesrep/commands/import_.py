@@ -147,7 +147,6 @@ IMPORTS: Mapping[str, SourceImport] = {
 
 
 def reader_options(source: str, arguments: Namespace) -> dict[str, Any]:
-    """The options of the source's reader that are given."""
     given = vars(arguments)
     options = {name: given.get(name) for name in signature(READERS[source].read).parameters}
     if source == "evals":
@@ -198,7 +197,6 @@ def _import(source: str, arguments: Namespace, options: Mapping[str, Any]) -> in
 
 
 def _written_options(options: Mapping[str, Any]) -> Iterator[str]:
-    """Options of how logs are read, as they are typed."""
     for name, value in options.items():
         if name == "group":
             for group, tasks in value.items():
@@ -209,7 +207,6 @@ def _written_options(options: Mapping[str, Any]) -> Iterator[str]:
 
 
 def describe_imported(contents: "StudyContents", out: Path) -> tuple[list[str], str | None]:
-    """List the files written and those missing, and a study's fingerprint."""
     from bayesrep.report.study_text import describe_study
 
     if contents.lacks("counts"):
@@ -275,7 +272,6 @@ def _print_survey(
 
 
 def _without_counts(contents: "StudyContents", out: Path) -> list[str]:
-    """Describe an import of answers alone, and the next step."""
     names = " and ".join(plain_text(each.dataset) for each in contents.answers)
     count = len(contents.answers[0].classifiers)
     following = f"Next: {process.command('papers', 'compare', out)}"
@@ -297,7 +293,6 @@ def _without_counts(contents: "StudyContents", out: Path) -> list[str]:
 
 
 def _without_predictions(contents: "StudyContents", out: Path) -> list[str]:
-    """Describe an import of counts alone, and the next step."""
     datasets, words = contents.datasets, named_words(contents.provenance)
     counted = ", ".join(
         f"{plain_text(data.name)} ({len(data.images):,} {words.images})"

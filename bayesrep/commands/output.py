@@ -189,7 +189,6 @@ def finding(message: str) -> int:
 
 
 def report_missing_arguments(command: str, names: Sequence[str]) -> int:
-    """Print which arguments are missing; return the exit status."""
     say(f"{', '.join(names)} must be given", f"bayesrep {command}")
     return MISTAKE_STATUS
 

@@ -8,13 +8,7 @@ from typing import Any, get_args
 
 from bayesrep.choices import Kept, Precision
 from bayesrep.commands.options import given_options, named_path, names
-from bayesrep.commands.output import (
-    emit_table,
-    finding,
-    report_missing_arguments,
-    say,
-    write_csv,
-)
+from bayesrep.commands.output import emit_table, finding, report_missing_arguments, say, write_csv
 from bayesrep.errors import OptionError, PredictionWarning, listing
 
 EXAMPLE = "--images v1=val/ v2=imagenetv2/ --study my-study --classifiers resnet50"
@@ -172,7 +166,6 @@ def _predict(arguments: Namespace) -> dict[str, Any]:
 
 
 def _text(report: Any) -> str:
-    """Report the classes that answers are restricted to, and the outcome of every file."""
     from bayesrep.report.protocols_text import predictions_table
 
     lines = [predictions_table(report.table)]

@@ -129,7 +129,6 @@ def _describe_request(arguments: Namespace) -> dict[str, Any]:
 
 
 def _begin_record(arguments: Namespace, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of an earlier run of the same, or a new one."""
     out, new = arguments.out, {"asked": settings, "seconds": {}, "seals": {}}
     if out.exists() and not (out / RUN_RECORD).is_file():
         if not out.is_dir() or any(out.iterdir()):
@@ -285,7 +284,6 @@ class _Work:
         bayesrep.write_posterior(self.posterior, self.out / "posterior.nc", force=True)
 
     def _fit_posterior(self, study: bayesrep.Study) -> Any:
-        """The posterior; chains are kept while they are made."""
         fit = inspect.unwrap(bayesrep.fit)  # what is only written needs no ArviZ
         options: dict[str, Any] = {**given_options(self.arguments, fit), "progress": self.watch}
         if "checkpoint" in find_strategy(self.arguments.method or "auto").arguments:

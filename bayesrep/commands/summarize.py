@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from bayesrep.posterior.fitted import Fitted
 
 EXAMPLE = "my-study posterior.nc --format csv > adjusted.csv"
-
 _Printed: TypeAlias = tuple[Any, str, dict[str, Any]]  # a table, its text, what JSON has beside it
-
 ENOUGH_ANNOTATORS = 10  # annotators of an image below which the prior is named
 
 
@@ -46,12 +44,8 @@ def run(arguments: Namespace) -> int:
     ordered = ("accuracies", "ranks", "pairs")
     only_for = {"between": ("pairs",), "notes": ("accuracies",), "top": ordered}
     refuse_foreign(arguments, only_for)
-    make = {
-        "accuracies": _summarize,
-        "ranks": _rank,
-        "pairs": _compare,
-        "images": _describe_images,
-    }[arguments.table]
+    makers = dict(accuracies=_summarize, ranks=_rank, pairs=_compare, images=_describe_images)
+    make = makers[arguments.table]
     study, posterior = read_fitted(arguments)
     return emit_table(arguments, *make(arguments, study, posterior), study.left_out)
 
@@ -139,7 +133,6 @@ def _summarize(arguments: Namespace, study: bayesrep.Study, posterior: Any) -> _
 def _judge_assumptions(
     study: "bayesrep.Study", fitted: "Fitted", dependence: "pl.DataFrame | None"
 ) -> list[str]:
-    """Say what each assumption would do were it wrong."""
     from bayesrep.checks.crowd import judge_people
     from bayesrep.checks.dependence import judge_dependence
     from bayesrep.studies.leniency import lacks_workers

@@ -168,7 +168,6 @@ def _first_fault(data: bytes) -> int | None:
 
 
 def _header(data: bytes, where: str, rename: Rename) -> _Header:
-    """Find the header of a text, behind what may stand before it."""
     begin, line, stated = len(codecs.BOM_UTF8) * data.startswith(codecs.BOM_UTF8), 1, None
     while True:  # blank lines, and `sep=;` of some spreadsheets
         end = data.find(b"\n", begin)

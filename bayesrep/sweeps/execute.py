@@ -46,31 +46,22 @@ def result_of(run: SweepRun) -> Result:
             study = study_of(run.study)
             if run.annotators is not None:
                 study = keep_answers(study, run.annotators)
-            result |= describe_study(study)
+            result |= {
+                "fingerprint": study.fingerprint(),
+                "images": len(study.reference.images),
+                "replication_images": len(study.replication.images),
+                "classifiers": len(study.classifiers),
+            }
             result |= (_fit if run.fits else _estimate)(run, study, watch)
     except BayesrepError as error:
         result["error"] = reason(error)
     except Exception as error:
-        if not out_of_memory(error):
+        # Memory ran out: Python's, or that of a JAX device.
+        if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in str(error):
             raise
         result["error"] = f"out of memory: {str(error).partition(chr(10))[0][:200]}"
     result["seconds"] = watch.seconds() | result.pop("of_fit", {})
     return result
-
-
-def out_of_memory(error: Exception) -> bool:
-    """Return whether memory ran out: Python's, or that of a JAX device."""
-    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
-
-
-def describe_study(study: Study) -> Result:
-    """Describe a study by its name and size."""
-    return {
-        "fingerprint": study.fingerprint(),
-        "images": len(study.reference.images),
-        "replication_images": len(study.replication.images),
-        "classifiers": len(study.classifiers),
-    }
 
 
 def quantities(reference: Floats, adjusted: Floats) -> Floats:

@@ -1,13 +1,6 @@
 """A grid as its TOML file states it: read, checked name by name, and expanded into runs.
 
-    method = ["naive", "em-spline", "laplace"]
-    annotators = ["all", 5, 10]        # kept of every image's answers
-    [[study]]
-    simulate = { images = 2000, annotators = 20, classifiers = 10, seed = [1, 2, 3] }
-    [options]                          # fields of the model's options
-    components = ["default", 3]
-
-Every name takes a value or a list of values, and all lists make one grid. No check needs data.
+docs/how-to/mcmc-experiments.md has its names. No check needs data.
 """
 
 from collections.abc import Generator, Mapping, Sequence

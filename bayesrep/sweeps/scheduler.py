@@ -58,7 +58,7 @@ class Forecast(NamedTuple):
 
 
 def forecast(done: Sequence[FinishedRun], remaining: Sequence[SweepRun], jobs: int) -> Forecast:
-    """The time that is left, from the finished runs of the same method and size; else at any size."""
+    """The time that is left, from finished runs of the same method and size; else at any size."""
     seconds, untimed = 0.0, dict[str, int]()
     means: dict[tuple[str, tuple[Any, ...] | None], float] = {}
     for method, size in {(run.method, size_of(run)) for run in remaining}:

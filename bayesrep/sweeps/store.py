@@ -72,7 +72,6 @@ def begin(out: Path, file: Path, runs: Sequence[SweepRun]) -> None:
 
 
 def _refuse_others(out: Path, file: Path, requested: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse a record of another version, or of runs that are not asked for."""
     if (old := _record(out)) is not None:
         if old["version"] != __version__:
             raise OptionError(

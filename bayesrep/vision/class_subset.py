@@ -103,7 +103,6 @@ def check_few_classes(images: ImageSet, path: str | Path) -> None:
 
 
 def _built_in(name: str) -> list[str]:
-    """The wnids of a data set of fewer classes, as timm ships them."""
     file = f"_info/{name.replace('-', '_')}_synsets.txt"
     try:
         return files("timm.data").joinpath(file).read_text(encoding="ascii").split()
@@ -114,7 +113,6 @@ def _built_in(name: str) -> list[str]:
 
 
 def _choose(source: str, written: Sequence[str], classes: Classes) -> ClassSubset:
-    """Choose some outputs, each one class, by names or by numbers."""
     named = any(name in classes.index for name in written)
     numbers = [
         classes.index.get(name, -1)

@@ -103,7 +103,6 @@ def read_classes(path: str | Path) -> Classes:
 
 
 def _order(file: Path, written: list[int]) -> list[int]:
-    """The row of every index 0, 1, ..., each there once."""
     if not 2 <= len(written) <= MAX_CLASSES:
         raise PredictionError(
             "class-rows-out-of-range", file=file, row_count=len(written), most_rows=MAX_CLASSES
@@ -125,7 +124,6 @@ def _order(file: Path, written: list[int]) -> list[int]:
 
 
 def _check_called(file: Path, names: list[str], folders: list[str]) -> None:
-    """Refuse names that are empty, and those that two classes share."""
     if "" in names:
         raise PredictionError("class-without-name", file=file, index=names.index(""))
     owner: dict[str, int] = {}

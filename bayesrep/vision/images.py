@@ -315,7 +315,6 @@ def _check_one_set(path: Path, names: Iterable[str], *, is_sharded: bool, by_fol
 def _labels_of_cls_files(
     images: Sequence[_ImageFile], label_files: Sequence[_ImageFile], classes: Classes
 ) -> tuple[Ints, set[str]]:
-    """Read the `.cls` file of every WebDataset sample, with the longest stem of its name."""
     stems: dict[str, _ImageFile] = {}
     for entry in label_files:
         if stems.setdefault(entry.name.removesuffix(".cls"), entry) is not entry:

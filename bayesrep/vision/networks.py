@@ -54,7 +54,6 @@ class Network:
 
 
 def _load_torchvision(architecture: Architecture) -> Any:
-    """Load a network of torchvision with its weights, without heads for training alone."""
     module = build(architecture.full_name, len(architecture.classes))
     expected, state = set(module.state_dict()), dict[str, Any]()
     try:

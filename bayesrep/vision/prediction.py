@@ -262,7 +262,6 @@ def check_writable(study: Path) -> None:
 def _describe_classifiers(
     names: Sequence[str], weights: Path | None, classes: Classes
 ) -> tuple[list[Architecture], dict[str, Violation]]:
-    """Describe every classifier; warn of those that cannot be evaluated."""
     architectures: list[Architecture] = []
     violations: dict[str, Violation] = {}
     with offline_without_hub(needed=any(map(is_of_hub, names))):

@@ -199,7 +199,6 @@ def _objects(arguments: Namespace) -> int:
 
 
 def _read_objects(arguments: Namespace) -> tuple[Any, Any]:
-    """Read the chosen objects, and the outcome of every image where that is given."""
     import polars as pl
 
     from bayesrep.collect.image_outcomes import label_fates

@@ -5,13 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bayesrep.commands.options import (
-    given_options,
-    named_path,
-    names,
-    refuse_foreign,
-    setting,
-)
+from bayesrep.commands.options import given_options, named_path, names, refuse_foreign, setting
 from bayesrep.commands.output import emit, new_folder, new_table_file, write_table
 from bayesrep.errors import OptionError, did_you_mean
 
@@ -160,7 +154,6 @@ def _classify(arguments: Namespace, settings: dict[str, Any]) -> int:
 
 
 def _gather_questions(arguments: Namespace) -> Any:
-    """The images and labels of the table, with the folders' pictures, or all of the folders."""
     import polars as pl
 
     from bayesrep.collect.image_folders import find_pictures, labelled_images
@@ -187,7 +180,6 @@ def _gather_questions(arguments: Namespace) -> Any:
 
 
 def _write_forms(arguments: Namespace, collection: Any, facts: dict[str, Any]) -> int:
-    """Write the tasks for every tool, with WordNet's words for classes of ImageNet."""
     import polars as pl
 
     from bayesrep.collect import wordnet, write_collection

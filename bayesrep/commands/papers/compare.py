@@ -87,7 +87,6 @@ def _check_options(arguments: Namespace, table: "_Table") -> None:
 
 
 def _two_names(arguments: Namespace) -> Sequence[str]:
-    """The reference and the replication."""
     both = tuple(arguments.datasets or ROLE_NAMES)
     if len(both) != 2:
         raise OptionError("table-of-two-data-sets", table=arguments.table)
@@ -95,7 +94,6 @@ def _two_names(arguments: Namespace) -> Sequence[str]:
 
 
 def _compare(arguments: Namespace, words: Words) -> tuple[Any, ...]:
-    """Accuracies, pairs and lines, which come from one comparison."""
     from bayesrep.protocols import compare, read_label_sets
     from bayesrep.protocols.humans import add_published
     from bayesrep.report import protocols_text
@@ -200,7 +198,6 @@ def _list_missed(arguments: Namespace, words: Words) -> tuple[Any, ...]:
 
 
 def _confusion(arguments: Namespace, words: Words) -> tuple[Any, ...]:
-    """Confusions on one data set, of all participants or of one less another."""
     from bayesrep import protocols
     from bayesrep.protocols.subsets import read_grouping
     from bayesrep.report.table_format import rows_table
@@ -229,7 +226,6 @@ def _confusion(arguments: Namespace, words: Words) -> tuple[Any, ...]:
 
 
 def _by_labels(arguments: Namespace, words: Words) -> tuple[Any, ...]:
-    """Accuracy by all labels that are right on an image, or what occurs together."""
     from bayesrep import protocols
     from bayesrep.protocols.subsets import read_grouping
     from bayesrep.report.protocols_text import multilabel_table
@@ -273,7 +269,6 @@ def _read_labelled(arguments: Namespace) -> tuple[Any, Any]:
 
 
 def _people(arguments: Namespace, words: Words) -> tuple[Any, ...]:
-    """What people see on the images of one data set, or what they say of the predictions."""
     from bayesrep import protocols
     from bayesrep.report.table_format import rows_table
 
@@ -288,7 +283,6 @@ def _people(arguments: Namespace, words: Words) -> tuple[Any, ...]:
 
 
 def _match(arguments: Namespace, words: Words) -> tuple[Any, ...]:
-    """Accuracy on images about which a classifier says alike."""
     from bayesrep.protocols import match, read_predictions
     from bayesrep.report.protocols_text import matched_table
     from bayesrep.report.table_format import rows_table
@@ -303,7 +297,6 @@ def _match(arguments: Namespace, words: Words) -> tuple[Any, ...]:
 
 
 def _robustness(arguments: Namespace, words: Words) -> tuple[Any, ...]:
-    """Classifiers' distances from the baseline's line on every data set, or the lines."""
     from bayesrep.protocols import measure_robustness, measure_shifts
     from bayesrep.report.robustness_figures import baselines_table, robustness_table
     from bayesrep.studies.answers import read_every_answer
@@ -321,7 +314,6 @@ def _robustness(arguments: Namespace, words: Words) -> tuple[Any, ...]:
 
 
 def _adjust_replication(arguments: Namespace, shifts: Any, reference: Any) -> list[Any]:
-    """The accuracies on the replication as a fit of the study adjusts them."""
     from bayesrep.posterior.fitted import Fitted
 
     study = bayesrep.read_study(arguments.study)

@@ -118,7 +118,7 @@ def _without_logs(paths: Sequence[str | Path]) -> StudyError:
 
 
 def _mark_copies(logs: Sequence[Log]) -> list[Log]:
-    """Refuse copies among logs of the same models and data sets, by bytes or samples' identifiers."""
+    """Refuse copies among logs of one model and data set, by bytes or samples' identifiers."""
     logs_of_runs: dict[frozenset[Any], list[Log]] = {}
     for log in logs:
         if len(log.records):

@@ -75,7 +75,6 @@ def gather_evidence(
 def _keep_tasks(
     logs: Sequence[Log], records: pl.DataFrame, tasks: Sequence[str]
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Select the records of the two data sets, and their logs' notes."""
     selected = records.filter(pl.col("task").is_in(list(tasks)))
     notes = [note for number in selected["log"].unique().sort() for note in logs[number].notes]
     tasks_present = records["task"].unique(maintain_order=True).to_list()

@@ -157,7 +157,6 @@ def _keys(first: Mapping[str, Any], choices: LogChoices, where: str) -> tuple[st
 
 
 def _results(path: Path, task: str, time: str, results: Sequence[Path]) -> dict[str, Any]:
-    """Read the results of the run: from the file of its time in its folder, or another path."""
     named = f"results_{time}.json"
     if time and (results_files := sorted(path.parent.glob(f"*{named}"))):
         return _facts(results_files[0])

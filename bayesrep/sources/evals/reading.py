@@ -282,7 +282,6 @@ def _tasks(
 
 
 def _attempts(verdicts: pl.DataFrame, tasks: Sequence[str]) -> list[Attempts]:
-    """The attempts of the models that tried an item several times."""
     counted = verdicts.group_by("task", "model", "item", maintain_order=True).agg(
         pl.col("solved").sum().cast(pl.Int64), pl.len().cast(pl.Int64)
     )

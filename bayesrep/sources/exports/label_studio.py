@@ -176,7 +176,6 @@ def _control(
     columns: Columns,
     where: str,
 ) -> str:
-    """Find the control of the answer; any name if none was ever used."""
     types = {name: values[0] for each in controls for name, values in each.items() if values}
     if not types:
         return ""

@@ -124,7 +124,6 @@ def join_tables(
 
 
 def _groups(tables: GivenTables, dataset: str, counts: TypedTable) -> dict[str, NDArray[np.str_]]:
-    """Label and group columns of the counted images, by column name."""
     described = [table for table in tables.of_kinds("images") if table.rows_of(dataset).height]
     if not described:
         return {}

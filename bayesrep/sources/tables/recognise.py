@@ -388,7 +388,6 @@ def _explain_unknown_kind(columns: Sequence[str], place: Place) -> Violation:
 def _convert_columns(
     frame: pl.DataFrame, kind: str, place: Place, problems: Problems
 ) -> pl.DataFrame:
-    """Convert the columns of a kind to their types, with nulls for faulty values."""
     own = [name for name in KIND_COLUMNS[kind] if name in frame.columns]
     extra = [column for column in frame.columns if column not in own]
     types = {"shown": whole_numbers, "correct": all_flags, "worker": people}
