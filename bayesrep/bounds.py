@@ -1,4 +1,4 @@
-"""Kinds and ranges of values that are typed or read back: a slip costs a line, not all memory."""
+"""Kinds and ranges of values that are typed or read back."""
 
 from sys import float_info
 from typing import Any, TypeGuard, TypeVar

@@ -222,7 +222,6 @@ def _workers(data: AnnotatedSet, answers: WorkerAnswers) -> pl.DataFrame:
     )
     evidence += np.log(np.array(list(PRIOR_OF_WAYS.values())))[:, None]
     probability = np.exp(evidence - np.asarray(logsumexp(evidence, axis=0)))
-    # Mean residuals are drawn to 0 by what of their variance is chance.
     moved, square = r.sum(axis=0), r.power(2).sum(axis=0)
     chance = square.sum() / max(count.sum(), 1)
     between = float(np.sum(np.square(moved) - square) / max(np.sum(count * (count - 1)), 1))

@@ -55,13 +55,11 @@ def clean_answers(answers: pl.DataFrame, rules: Collection[str], *, seed: int = 
     """
     number_of = dict(map(_parse_rule, rules))
     after, rows = answers, []
-    # Rules apply in their published order, whatever order they are given in.
     for name, rule in RULE_OF_NAME.items():
         if name not in number_of:
             continue
         if missing := [each for each in rule.needs if each not in answers.columns]:
             raise StudyError("cleaning-rule-needs-column", cleaning_rule=name, column=missing[0])
-        # Each rule sees only what the rules before it kept, and its losses are counted.
         before, after = after, after.filter(rule.keeps(after, number_of[name], seed))
         rows.append((name, *_count_losses(before, after)))
         if after.is_empty():

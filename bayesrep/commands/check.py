@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import bayesrep
 from bayesrep import process
@@ -14,9 +14,6 @@ from bayesrep.errors import OptionError, StudyError, plain_text
 from bayesrep.files.given_files import split_name
 from bayesrep.studies.leniency import add_people
 from bayesrep.studies.vocabulary import named_words, words_of
-
-if TYPE_CHECKING:
-    from bayesrep.studies.capabilities import Allowed
 
 EXAMPLE = "counts.csv predictions.csv --reference v1 --replication v2"
 
@@ -58,7 +55,7 @@ def run(arguments: Namespace) -> int:
     return _check_folder(arguments, paths[0])
 
 
-def _facts_of(allowed: "Sequence[Allowed]") -> dict[str, Any]:
+def _facts_of(allowed: Sequence[Any]) -> dict[str, Any]:
     from bayesrep.studies.capabilities import supports_adjustment
 
     supported = supports_adjustment(allowed)

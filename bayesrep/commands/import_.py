@@ -71,7 +71,6 @@ OPTION_DETAILS: Mapping[str, Mapping[str, Any]] = {
         "action": "store_true",
         "help": "keep workers' names, instead of codes that cannot be undone",
     },
-    # What of a log counts, how items are told apart, and what is kept of them.
     "where": {
         "action": "append",
         "type": _kind_and_names(*LOG_CHOICES),

@@ -23,7 +23,6 @@ _NO_USE: Mapping[str, tuple[str, ...]] = {
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    # The images, which come in one of three ways, and the study that gets the answers.
     option(
         "--images",
         type=named_path,
@@ -40,7 +39,6 @@ def add(parser: ArgumentParser) -> None:
         help="instead of images: STUDY/logits/DATASET of --keep logits, without inference",
     )
     option("--study", type=Path, help="the study's folder, created where needed")
-    # Who answers, and what the answers are chosen among and held against.
     option(
         "--classifiers",
         type=names,
@@ -58,13 +56,11 @@ def add(parser: ArgumentParser) -> None:
         help="answers among some classes: imagenet-a, imagenet-r, a file with one a line, a folder "
         "of class folders, ObjectNet's mappings; or all",
     )
-    # How the answers are computed, and what is kept beside them.
     option("--keep", choices=get_args(Kept), help="keep every output, not five labels alone")
     option("--device", help="auto, cpu, cuda, cuda:1, mps")
     option("--precision", choices=get_args(Precision), help="of the networks' arithmetic")
     option("--weights", type=Path, metavar="DIR", help="files of weights instead of the hub's")
     option("--ray", metavar="ADDRESS|local", help="spread over Ray (extra [ray])")
-    # What becomes of images without an answer, and where a table goes.
     option(
         "--allow-failures",
         action="store_true",
@@ -94,7 +90,6 @@ def run(arguments: Namespace) -> int:
     # Of several the table has a column, and the facts a name, for the data set.
     if arguments.suite or len(reports) > 1:
         text = "\n\n".join(f"{name}\n{_text(report)}" for name, report in reports.items())
-        # The tables of all data sets under each other.
         table = pl.concat(
             [
                 report.table.select(pl.lit(name).alias("dataset"), pl.all())

@@ -230,7 +230,6 @@ class _Work:
         }
 
     def stage(self, number: int, text: str, make: Callable[[], None]) -> None:
-        """Do a stage unless it was done, and say so."""
         name, seconds = [*STAGE_FILES][number - 1], self.record["seconds"]
         if name in seconds:
             self.say(f"[{number}/{len(STAGE_FILES)}] {text}: done before")
@@ -274,7 +273,6 @@ class _Work:
 
     @cached_property
     def study(self) -> bayesrep.Study:
-        """The study, read by this run or from an earlier one's folder."""
         return bayesrep.read_study(self.out / "study")
 
     def fit(self) -> None:
@@ -292,12 +290,10 @@ class _Work:
 
     @cached_property
     def posterior(self) -> Any:
-        """The posterior, fitted by this run or read from an earlier one's file."""
         return read_draws(self.out / "posterior.nc")
 
     @cached_property
     def points(self) -> Any:
-        """Return every method's estimates; wait while they are being computed."""
         return self.point_estimates.result()
 
     @cached_property

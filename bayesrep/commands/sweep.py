@@ -83,7 +83,6 @@ def _make_runs(arguments: Namespace) -> int:
             return finding(f"a process was ended from outside; {describe_kept(arguments)}")
     else:
         say(f"{out} is up to date; nothing was made again")
-    # Tables are written of all results, old and new.
     of_runs, estimates = store.write_tables(out)
     from bayesrep.sweeps.coverage import count_runs, remarks_text, scores, scores_facts, scores_text
 
@@ -153,7 +152,6 @@ class _Watch:
             progress_line(f"[{len(self.done)}/{self.total}] done before")
 
     def take_run(self, run: "SweepRun", result: "Result") -> None:
-        """Take a finished run."""
         from bayesrep.sweeps.scheduler import finished_run, forecast
         from bayesrep.sweeps.store import describe_place
 

@@ -90,7 +90,6 @@ class _Cursor:
         self.position = blanks.end()
 
     def peek(self) -> str:
-        """The next character, empty at the end."""
         return self.text[self.position : self.position + 1]
 
     def take(self, expected: str) -> str:
@@ -105,7 +104,6 @@ class _Cursor:
         return character
 
     def value(self) -> Any:
-        """Parse the value that begins here."""
         self.count += 1
         if self.count > MAX_JSON_VALUES:
             raise StudyError("json-with-many-values", where=self.where, most=MAX_JSON_VALUES)
@@ -137,7 +135,6 @@ class _Cursor:
         return (value, self.start + end) if last or end < len(self.piece) else None
 
     def elements(self) -> Iterator[Any]:
-        """The elements of the list that begins here."""
         self.take("[")
         if self.peek() == "]":
             self.take("]")

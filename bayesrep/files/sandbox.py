@@ -92,7 +92,6 @@ class _SoundFiles:
 
     @cached_property
     def trials(self) -> set[str]:
-        """The digests."""
         if self.file is not None:
             with suppress(OSError, ValueError):
                 return set(self.file.read_text(encoding="ascii").split())

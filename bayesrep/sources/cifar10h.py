@@ -138,7 +138,6 @@ def read_cifar10h(
         )
     check_range(labels_path, labels, counts.shape[1])
     files = json_files(predictions)
-    # A classifier is right where its most probable class is the label.
     columns = [read_predicted_classes(path, len(labels)) == labels for path in files]
     return Cifar10H(
         counts=counts,

@@ -215,7 +215,6 @@ def own_labels(
         )
         own_answers = own_answers.join(yes, on=["row", "label"], how="left", maintain_order="left")
         own_answers = own_answers.with_columns(pl.col("answer").fill_null("no"))
-    # Report the number of discarded answers.
     left_out = {
         "about images without a label": len(numbered) - len(about_labelled),
         "about another label": len(about_labelled) - len(own_answers),

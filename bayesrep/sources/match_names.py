@@ -63,7 +63,6 @@ def match_image_names(
     theirs = counted.unique(maintain_order=True).to_frame("image")
     needed, available = (theirs, own) if covers else (own, theirs)
     strange = needed.join(available, on="image", how="anti").height
-    # Equal names need no matching.
     if not own.height or not strange:
         return frame
     best = _find_best_way(own, theirs, needed.height)
@@ -71,7 +70,6 @@ def match_image_names(
         return frame
     n_unmatched, description, pairs = best
     old, new = next((row for row in pairs.iter_rows() if row[0] != row[1]), pairs.row(0))
-    # A partial match is refused with examples.
     if n_unmatched:
         side = "new" if covers else "image"
         lost = needed.join(pairs.select(pl.col(side).alias("image")), on="image", how="anti")

@@ -130,7 +130,6 @@ def decide(
     if not words["yes"] and not words["no"]:
         is_flag = parse_flags(word).set(is_maybe, None)
         is_yes, is_no = ((is_flag == each).fill_null(value=False) for each in (True, False))
-    # A word in no list is refused with how often it occurs.
     if len(strange := answers.filter(~(is_yes | is_no | is_maybe))):
         counted = strange["answer"].value_counts(sort=True).rows()
         words_text = listing(
@@ -141,7 +140,6 @@ def decide(
         raise OptionError("answer-without-meaning", answers=words_text, hint=hint if comma else "")
     if maybe_is == "yes":
         is_yes |= is_maybe
-    # A random half of the maybes counts as yes, the other as no.
     elif maybe_is == "half":
         rows = np.flatnonzero(is_maybe.to_numpy())
         half = np.random.default_rng(seed).permutation(rows)[: len(rows) // 2]

@@ -56,7 +56,6 @@ def scores(runs: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
     """A row for each method and combination of the axes that vary, in the grid's order."""
     axes = varying_axes(runs)
     table = runs.with_columns(*(pl.Series(name, _words(runs, name)) for name in axes))
-    # Errors and coverage of the mean gap, and of single classifiers.
     gaps, singles = (
         estimates.filter(quantity=name).select(
             "run",

@@ -47,14 +47,11 @@ _COMPRESSED_ENDINGS = (".tar.bz2", ".tar.xz", ".tar.zst")
 class ImageSet:
     """Images to read one by one, and their labels."""
 
-    # tuple of N str: unique: paths relative to the folder or archive, or as the table of paths
-    # gives them; as `bayesrep.files.names` has names, whatever the files themselves are called.
+    # N unique paths relative to the folder or archive, or as the table of paths gives them.
     names: tuple[str, ...]
     labels: Ints  # int64 [N]: class numbers, of `classes`
-    files: tuple[str, ...]  # tuple of str: files on disk
-    # int64 [N, 3]: number in `files` of each image's file, offset of the image, and its size in
-    # bytes (-1: the whole file).
-    place: Ints
+    files: tuple[str, ...]  # on disk
+    place: Ints  # int64 [N, 3]: number in `files`, offset, and size in bytes (-1: the whole file)
     classes: Classes = IMAGENET  # the classes
     # Files that are not images, by reason.
     passed_over: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
@@ -132,7 +129,6 @@ def list_images(
         facts = {"path": path, "endings": ", ".join(endings), "others": others}
         raise PredictionError("no-images-at-path", **facts)
     names = [entry.name for entry in images]
-    # Labels come from the argument's file, .cls files in shards, folders, or names.
     label_files = [e for e in entries if e.name.endswith(".cls") and labels is None]
     used, by_folder = set[str](), False
     if labels is not None:

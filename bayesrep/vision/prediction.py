@@ -230,7 +230,6 @@ def predict_sets(
             failures = still_failing(each.images, read_failures(folder, name))
             kept = results, failures, allow_failures, dict[str, str](status)
             runs.append(DatasetRun(*given, *kept, logits=logits))
-        # Evaluate classifiers and images that no earlier run has finished.
         if not all(run.is_finished(each) for run in runs for each in architectures):
             if target.compiles:
                 check_compiler(target)

@@ -20,11 +20,9 @@ MIN_CLASSIFIERS = 5
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    # What the planned study will be like.
     option("--pilot", type=Path, metavar="STUDY", help="a small study like the planned one")
     option("--posterior", type=Path, metavar="FILE", help="the pilot's posterior, if it is fitted")
     option("--prior", choices=get_args(Prior), help="in place of a pilot: published populations")
-    # What it has to reach, and what it may cost.
     option(
         "--width",
         type=float,
@@ -40,14 +38,12 @@ def add(parser: ArgumentParser) -> None:
         metavar="MONEY",
         help="price of one image of the replication",
     )
-    # Who will answer.
     option(
         "--workers",
         type=int,
         metavar="N",
         help="people who annotate in all (a different one per answer)",
     )
-    # What may be chosen from.
     option("--most-images", type=int, metavar="N", help="the most images of each data set")
     option(
         "--batch",
@@ -55,7 +51,6 @@ def add(parser: ArgumentParser) -> None:
         metavar="MONEY",
         help="say what to buy next for so much, after this pilot",
     )
-    # How the plan is computed.
     option("--keep", type=Path, metavar="FOLDER", help="keep what is done: a stopped run goes on")
 
 

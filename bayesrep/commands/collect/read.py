@@ -43,7 +43,6 @@ def add(parser: ArgumentParser) -> None:
         help="answers; labels: those of each image that are worth a closer look; objects: what "
         "each image shows (answers)",
     )
-    # What is kept of the answers, and by which images and labels they go on.
     own = "keep answers about images' own labels alone"
     option("--own", action="store_true", default=None, help=own)
     option(
@@ -54,7 +53,6 @@ def add(parser: ArgumentParser) -> None:
         "equal=N",
     )
     option("--counts", type=Path, metavar="TABLE", help="how often each label was selected, too")
-    # The study of what people say of images' own labels.
     option("--predictions", type=Path, metavar="TABLE", help="of classifiers, on these images")
     for role in ROLE_NAMES:
         text = f"the {role} of the study that --out is to be, in place of a table of answers"

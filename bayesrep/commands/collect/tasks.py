@@ -43,7 +43,6 @@ def add(parser: ArgumentParser) -> None:
         help="candidates: a table of labels to ask about; contains: grids, which images show this? "
         "classify: which objects are in an image? review: predictions to be judged (contains)",
     )
-    # Of tasks for people: pictures, and the design.
     option(
         "--images",
         type=named_path,
@@ -70,7 +69,6 @@ def add(parser: ArgumentParser) -> None:
         "size of a grid (48), positive and negative controls in it (5, 3); top: answers of each "
         "classifier that are candidates (5)",
     )
-    # Of a review.
     option(
         "--judged",
         type=Path,

@@ -130,7 +130,6 @@ def read_evaluations(
     evidence, notes = gather_evidence(
         logs, records, tasks, choices, solving, threshold, repeats=repeats
     )
-    # Items that all models have, with counts from a table, judges or models.
     models = tuple(evidence.models)
     datasets: dict[str, AnnotatedSet] = {}
     answers: list[Predictions] = []
@@ -147,7 +146,6 @@ def read_evaluations(
         given = np.where(correct.T, 0, 1).astype(np.int8)[:, :, None]
         right = np.zeros(len(items), dtype=np.int8)
         answers.append(Predictions(task, items, ("right", "wrong"), right, models, given))
-    # Provenance: files and tools.
     facts: dict[str, JSON] = {
         "source": "evals",
         PROVENANCE_ENTRY: "evaluation",

@@ -138,7 +138,6 @@ def add_solved(
         low, high = value.filter(partly).min(), value.filter(partly).max()
         facts = {"low": low, "high": high, "items": _items(records, partly)}
         raise OptionError("score-between-right-and-wrong", where=where, **facts)
-    # Score and verdict of the same record must agree.
     differ = (whole & verdict.is_not_null() & ((value == 1) != verdict)).fill_null(value=False)
     if differ.any():
         items = _items(records, differ)
