@@ -171,10 +171,8 @@ def _select_columns(every: pl.LazyFrame, where: str) -> pl.LazyFrame:
             columns=listing(missing, "column"),
             needed=", ".join(_ANSWER_KEY),  # the sentence has the fourth
         )
-    readable, titled = (
-        (*_ANSWER_FIELDS, *ANSWER_COLUMNS),
-        (name for name in schema if not name.startswith(UNNAMED_PREFIX)),
-    )
+    readable = (*_ANSWER_FIELDS, *ANSWER_COLUMNS)
+    titled = (name for name in schema if not name.startswith(UNNAMED_PREFIX))
     warn_unread([name for name in titled if name.lower() not in readable], "answers", (), where)
     if "control" in schema:
         warn_of_controls(every.group_by("control").len().collect(engine="streaming"), where)

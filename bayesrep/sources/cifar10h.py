@@ -23,8 +23,6 @@ from bayesrep.studies.draft import StudyContents
 from bayesrep.types import Bools, Ints
 
 CIFAR10H_COUNTS_FILE = "cifar10h-counts.npy"
-CIFAR10H_PREDICTIONS_FOLDER = "model_predictions/original_predictions"
-"""Paths of the files within the published folders."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +95,7 @@ def _list_published_files(path: Path) -> list[Path]:
         f"data/{CIFAR10H_COUNTS_FILE}",
         "*labels.npy",
         "data/*labels.npy",
-        CIFAR10H_PREDICTIONS_FOLDER,
+        "model_predictions/original_predictions",
     )
     return [file for name in names for file in sorted(path.glob(name))]
 

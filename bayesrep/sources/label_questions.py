@@ -103,8 +103,7 @@ class Own:
 
     answers: pl.DataFrame  # answers whose label is the image's own
     labels: pl.DataFrame  # `dataset`, `image`, `label` of the images that have answers
-    # Labels in the answers' spelling, if their case differs, to the own labels.
-    spellings: Mapping[str, str]
+    spellings: Mapping[str, str]  # labels in another case to the own labels
     left_out: Mapping[str, int]  # number of other answers, by reason
 
     def mark(self, counts: pl.DataFrame) -> pl.DataFrame:

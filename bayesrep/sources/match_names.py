@@ -83,13 +83,11 @@ def match_image_names(
             matching=description,
             images=listing(lost["image"]),
         )
-    warnings.warn(
-        TableWarning(
-            f"{where}: {pairs.height:,} images of {dataset!r} are matched with {counts} "
-            f"{description}: {old!r} is {new!r}"
-        ),
-        stacklevel=2,
+    text = (
+        f"{where}: {pairs.height:,} images of {dataset!r} are matched with {counts} "
+        f"{description}: {old!r} is {new!r}"
     )
+    warnings.warn(TableWarning(text), stacklevel=2)
     renamed = frame.join(
         pairs.with_columns(dataset=pl.lit(dataset)),
         on=["dataset", "image"],

@@ -14,7 +14,6 @@ Settings: TypeAlias = tuple[tuple[str, Value], ...]  # values by name, in the or
 FIT_METHODS = ("auto", *STRATEGIES)  # "cut" is `bayesrep.fit` by nuts with the feedback cut
 OF_FITS = ("model", *CHAIN_ARGUMENTS, "draws", "device")
 """Axes of fits; a sampler has its own of those of chains."""
-OF_POINTS = ("bootstrap",)
 MAX_RUNS = 10_000  # runs that a grid may state
 NO_SEED = ("raw", "naive", "jackknife")  # nothing random, unless they are bootstrapped
 
@@ -108,7 +107,7 @@ def _settings(
 ) -> Iterator[tuple[Settings, Settings]]:
     """Settings and options of a method: every combination of those for which it has a use."""
     if method not in FIT_METHODS:
-        used = {name: axes[name] for name in OF_POINTS if name in axes}
+        used = {name: axes[name] for name in ("bootstrap",) if name in axes}
         yield from ((settings, ()) for settings in combinations(used))
         return
     unused = set(CHAIN_ARGUMENTS) - set(find_strategy(method).arguments)

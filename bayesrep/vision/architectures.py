@@ -28,7 +28,7 @@ class Architecture:
 
     name: str  # the user's name
     full_name: str  # timm's architecture and tag of the weights, such as "resnet18.a1_in1k"
-    weights: str  # origin: "hub:timm/resnet18.a1_in1k", "url:https://...", or "sha256:..." of a file
+    weights: str  # "hub:timm/resnet18.a1_in1k", "url:https://...", or "sha256:..." of a file
     file: Path | None  # the file of weights, if they come from a folder
     preprocessing: Preprocessing  # with timm's test size and crop if it has them
     mean: tuple[float, ...]

@@ -32,9 +32,7 @@ class ClassSubset:
     source: str  # the user's name for it
     labelled: Classes  # classes of the images' labels: those of the outputs, or ObjectNet's
     chosen: Classes  # classes of the answers, with their outputs
-    # int64 [len(labelled)]: number among the chosen classes of each labelled class, -1 if it is not
-    # chosen.
-    numbers: Ints
+    numbers: Ints  # [len(labelled)]: number of each among the chosen classes, -1 if it is not one
 
     @property
     def description(self) -> str:

@@ -26,8 +26,7 @@ class Classes:
     names: tuple[str, ...]  # tuple of K str: names in files of predictions; wnids for ImageNet
     folders: tuple[str, ...]  # tuple of K str: names of folders of images
     file: Path | None = None  # their table; None for ImageNet's
-    # tuple of K tuples of int: outputs of each class, for a subset
-    # (`bayesrep.vision.class_subset`); empty if class k is output k.
+    # [K]: outputs of each class, for a subset; empty if class k is output k.
     outputs: tuple[tuple[int, ...], ...] = ()
 
     def __len__(self) -> int:

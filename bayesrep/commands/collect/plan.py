@@ -55,7 +55,6 @@ def add(parser: ArgumentParser) -> None:
 
 
 def describe_kept(arguments: Namespace) -> str:
-    """Describe what an interrupt leaves on disk."""
     return describe_kept_work(arguments.keep)
 
 
@@ -86,9 +85,8 @@ def run(arguments: Namespace) -> int:
         if arguments.batch is not None:
             return _recommend_purchase(arguments, worlds, prices, fitted, common)
     result = plan(worlds, prices, limits=limits, **common)
-    facts = plan_facts(result, prices)
-    text = plan_text(result, prices, words)
-    emit(arguments, f"{heading}\n{text}", facts)
+    text = f"{heading}\n{plan_text(result, prices, words)}"
+    emit(arguments, text, plan_facts(result, prices))
     if result.reached:
         return DONE_STATUS
     say(

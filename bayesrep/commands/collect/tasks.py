@@ -23,7 +23,6 @@ _ONLY_FOR = {
     **{"images": _OF_FORMS, "address": _OF_FORMS, "controls": ("contains",)},
     **dict.fromkeys(("judged", "humans", "reviewers"), _OF_REVIEW),
 }
-CLASSIFY_ANSWERS = 9
 
 
 def add(parser: ArgumentParser) -> None:
@@ -143,7 +142,7 @@ def _contains(arguments: Namespace, settings: dict[str, Any]) -> int:
 def _classify(arguments: Namespace, settings: dict[str, Any]) -> int:
     from bayesrep import collect
 
-    answers, seed = settings.get("answers", CLASSIFY_ANSWERS), arguments.seed or 0
+    answers, seed = settings.get("answers", 9), arguments.seed or 0
     if answers < 1:
         raise OptionError("answers-option-below-one", answers=answers)
     tasks = collect.plan_classify(_gather_questions(arguments), seed=seed)

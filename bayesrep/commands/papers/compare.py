@@ -29,7 +29,6 @@ PUBLISHED_NOTE = (
     "other accuracies: docs/papers-disagree.md."
 )
 
-
 INPUT_TEXTS = {
     "humans": "a table of image, labeler, answer",
     "labels": "label sets, in one or several files: real.json, or tables of image and label "
@@ -341,7 +340,6 @@ class _Table:
 
 
 _COMPARED = _Table(_compare, ("humans", "labels"))
-_ROBUSTNESS = _Table(_robustness, ("baseline", "posterior"))
 _BY_LABELS = _Table(_by_labels, ("labels", "objects", "classes", "by"), ("labels", "objects"))
 _PEOPLE = _Table(_people, ("objects", "counts"), ("objects", "counts"))
 _TABLES: Mapping[str, _Table] = {
@@ -349,7 +347,7 @@ _TABLES: Mapping[str, _Table] = {
     "subsets": _Table(_compare_subsets, ("humans", "labels", "classes", "subsets")),
     "missed": _Table(_list_missed, ("humans", "labels"), ("labels",)),
     "confusion": _Table(_confusion, ("humans", "objects", "counts", "classes", "by", "between")),
-    **dict.fromkeys(("robustness", "baseline"), _ROBUSTNESS),
+    **dict.fromkeys(("robustness", "baseline"), _Table(_robustness, ("baseline", "posterior"))),
     **dict.fromkeys(("multilabel", "co-occurrence"), _BY_LABELS),
     **dict.fromkeys(("people", "judged"), _PEOPLE),
     **dict.fromkeys(("matched", "curves", "confidence"), _Table(_match)),

@@ -50,8 +50,7 @@ _INPUT_CHARACTERS = 200  # characters of an input that are compared: summaries s
 class FailedRunError(StudyError):
     """The log of a failed run, which one of another run may replace."""
 
-    # Its data set and its model, as records have them; empty if it does not name them.
-    run: tuple[str, str]
+    run: tuple[str, str]  # its data set and model, as records have them; empty if not named
 
 
 def is_log(keys: Sequence[str]) -> bool:
