@@ -14,11 +14,9 @@ from bayesrep.files.names import normalize_cells, normalize_name, normalize_name
 from bayesrep.files.row_numbers import Place
 
 MAX_TEXT_BYTES, MAX_EXPANSION = 2**26, 50  # of an unpacked table: bytes, or times its file's
-
 MAX_COLUMNS = 2**16  # largest number of columns, each of which costs time however short it is
 MAX_LINES_ABOVE = 5  # lines below the first among which a header is looked for
 UNNAMED_PREFIX = "\0"  # start of the name of an unnamed column; no other name has it
-
 _NAMELESS_PATTERN = re.compile(
     rf"{UNNAMED_PREFIX}\d+|Unnamed: \d+(\.\d+)*|__index_level_\d+__|\.\.\.\d+"
 )

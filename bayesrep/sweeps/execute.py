@@ -66,13 +66,10 @@ def result_of(run: SweepRun) -> Result:
 
 def quantities(reference: Floats, adjusted: Floats) -> Floats:
     """The quantities, each classifier's and then all together's, from adjusted accuracies."""
-    of_all = (
-        adjusted.mean(axis=-1),
-        bias_corrected_gap(reference, adjusted).mean(axis=-1),
-        np.asarray(accuracy_line(reference, adjusted)[0]),
-    )
     gaps = bias_corrected_gap(reference, adjusted)
-    return np.concatenate([adjusted, gaps, np.stack(of_all, axis=-1)], axis=-1)
+    slope = np.asarray(accuracy_line(reference, adjusted)[0])
+    of_all = np.stack([adjusted.mean(axis=-1), gaps.mean(axis=-1), slope], axis=-1)
+    return np.concatenate([adjusted, gaps, of_all], axis=-1)
 
 
 def estimates(study: Study, value: Floats, sd: Floats, lower: Floats, upper: Floats) -> Result:

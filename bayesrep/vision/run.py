@@ -37,7 +37,6 @@ from bayesrep.vision.run_ray import Cluster
 from bayesrep.vision.timing import Spent, Stages
 
 Waiting: TypeAlias = Mapping[str, list[tuple[Ints, NDArray[np.uint64], TopFive]]]
-
 Engine: TypeAlias = Local | Cluster
 SAVE_SECONDS = 20.0  # a killed run loses at most about this much work
 
