@@ -63,8 +63,7 @@ def _compare(arguments: Namespace) -> int:
 
     if arguments.study is not None:
         raise OptionError("against-with-study")
-    paths = (arguments.posterior, *arguments.against)
-    fits = {str(path): read_draws(path) for path in paths}
+    fits = {str(path): read_draws(path) for path in (arguments.posterior, *arguments.against)}
     table = compare_fits(fits)
     words = read_record(next(iter(fits.values()))).words
     return emit_table(arguments, table, fits_text(table, words))

@@ -39,6 +39,7 @@ def add(parser: ArgumentParser) -> None:
         help="instead of images: STUDY/logits/DATASET of --keep logits, without inference",
     )
     option("--study", type=Path, help="the study's folder, created where needed")
+    # Who answers, and what the answers are chosen among and held against.
     option(
         "--classifiers",
         type=names,

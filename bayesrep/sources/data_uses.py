@@ -84,6 +84,7 @@ def judge_contents(contents: StudyContents) -> list[Allowed]:
 
 
 def _of_logs(paths: Sequence[Path]) -> tuple[str, list[Allowed]]:
+    # What the logs hold: tools, data sets with their items, models and scorers.
     choices = LogChoices()
     logs = join_known_groups(read_logs(paths, choices))
     records = join_records(logs)

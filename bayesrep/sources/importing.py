@@ -38,8 +38,7 @@ def import_files(
         try:
             rules[name] = Selection.parse(rule)
         except StudyError as error:
-            place = f"--selection of {name!r}"
-            raise OptionError(error.violation.add_place(place)) from None
+            raise OptionError(error.violation.add_place(f"--selection of {name!r}")) from None
     ours = {"keep_workers": keep_workers, "progress": progress}
     reader_options |= {name: value for name, value in ours.items() if name in parameters}
     if "name" in parameters and parameters["name"].default is None:

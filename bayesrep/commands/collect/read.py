@@ -43,6 +43,7 @@ def add(parser: ArgumentParser) -> None:
         help="answers; labels: those of each image that are worth a closer look; objects: what "
         "each image shows (answers)",
     )
+    # What is kept of the answers, and by which images and labels they go on.
     own = "keep answers about images' own labels alone"
     option("--own", action="store_true", default=None, help=own)
     option(

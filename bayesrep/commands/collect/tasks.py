@@ -42,6 +42,7 @@ def add(parser: ArgumentParser) -> None:
         help="candidates: a table of labels to ask about; contains: grids, which images show this? "
         "classify: which objects are in an image? review: predictions to be judged (contains)",
     )
+    # Of tasks for people: pictures, and the design.
     option(
         "--images",
         type=named_path,
