@@ -47,12 +47,7 @@ if TYPE_CHECKING:
     from bayesrep.studies.statistics import SufficientStatistics
     from bayesrep.studies.study import Study
     from bayesrep.studies.worker_answers import WorkerAnswers
-    from bayesrep.summary import (
-        compare_classifiers,
-        rank_classifiers,
-        summarize,
-        summarize_gaps,
-    )
+    from bayesrep.summary import compare_classifiers, rank_classifiers, summarize, summarize_gaps
     from bayesrep.summary.covariates import regress_classifiers
     from bayesrep.summary.images import describe_images
     from bayesrep.summary.remeasured import remeasure
@@ -151,5 +146,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """List the public names, loaded or not, and nothing else."""
     return sorted(__all__)

@@ -36,10 +36,8 @@ LEAST_COMPILATION = 0.1  # seconds; what takes less is compiled again as soon
 
 
 def programs_cache() -> Path:
-    """The folder of compiled programs, this user's alone, for this processor and number of cores.
-
-    XLA parts sums by the cores, which JAX's own key does not tell: last digits would be others.
-    """
+    """The folder of compiled programs, this user's own, for this processor and number of cores."""
+    # XLA parts sums by the cores, which JAX's own key does not tell: last digits would be others.
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -86,13 +84,11 @@ def make_room(files: Iterable[Path], most: int) -> None:
 
 
 _IS_LINUX = sys.platform == "linux"
-_WORKING_FOLDER, _SWAP_FLAG = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2
 PLACED_FILES: ContextVar[list[Path] | None] = ContextVar("PLACED_FILES", default=None)
 """Files and folders that have taken their place, in order, where somebody wants to know."""
 
 
-_PARTIAL_FILES: set[Path] = set()
-"""Files that this process is writing."""
+_PARTIAL_FILES: set[Path] = set()  # which this process is writing
 
 
 def remove_partials() -> None:
@@ -114,10 +110,7 @@ def replaced_file(target: Path) -> AbstractContextManager[Path]:
 
 
 def replaced_folder(target: Path) -> AbstractContextManager[Path]:
-    """A new folder beside `target` that takes its place, whatever is there, if the block succeeds.
-
-    Where it cannot be exchanged in one step, a killed process leaves it to `find_moved_aside`.
-    """
+    """The same of a folder."""
     return _replace_path(target, is_folder=True)
 
 
@@ -151,7 +144,7 @@ def _exchange(target: Path, partial: Path, previous: Path) -> None:
     elif _swap(partial, target):
         _remove(partial)
     else:
-        target.rename(previous)
+        target.rename(previous)  # where a killed process leaves it to `find_moved_aside`
         try:
             partial.rename(target)
         except BaseException:
@@ -165,10 +158,8 @@ def _swap(one: Path, other: Path) -> bool:
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if _IS_LINUX else None
     if rename is None:
         return False
-    return (
-        rename(_WORKING_FOLDER, os.fsencode(one), _WORKING_FOLDER, os.fsencode(other), _SWAP_FLAG)
-        == 0
-    )
+    here, swap = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2
+    return rename(here, os.fsencode(one), here, os.fsencode(other), swap) == 0
 
 
 def find_moved_aside(target: Path) -> Path | None:
@@ -215,8 +206,7 @@ def _delay_signals() -> Generator[None]:
 
 NO_SPACE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """System errors of a file that cannot grow; most libraries pass them on without its name."""
-_ERROR_NUMBER = re.compile(r"\(os error (\d+)\)|\berrno = (\d+)")
-"""Form in which Rust and HDF5 print the system's error number."""
+_ERROR_NUMBER = re.compile(r"\(os error (\d+)\)|\berrno = (\d+)")  # of Rust and HDF5
 
 
 @contextmanager

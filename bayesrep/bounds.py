@@ -1,7 +1,4 @@
-"""Kinds and ranges of values that are typed or read back.
-
-So that a slip of the keyboard is one line, not all memory.
-"""
+"""Kinds and ranges of values that are typed or read back."""
 
 from sys import float_info
 from typing import Any, TypeGuard, TypeVar

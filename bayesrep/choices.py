@@ -1,7 +1,4 @@
-"""The words that options take, where the room that means something by them is slow to import.
-
-And how many bootstrap replicates there are where nobody says.
-"""
+"""The words that options take, where the room that means something by them is slow to import."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -77,7 +74,5 @@ Key: TypeAlias = Literal["auto", "id", "content"]
 Role: TypeAlias = Literal["reference", "replication"]
 PassTarget: TypeAlias = Literal["population", "items"]
 
-FEW_REPLICATES = 50
-"""Bootstrap replicates of intervals that are shown unasked: quick and rough."""
-PAPER_REPLICATES = 450
-"""Those of Engstrom et al. (2020)."""
+FEW_REPLICATES = 50  # bootstrap replicates of intervals that are shown unasked: quick and rough
+PAPER_REPLICATES = 450  # those of Engstrom et al. (2020)

@@ -1,10 +1,6 @@
 """The command line: parse, call the command, and put in one line what goes wrong.
 
-Tables and JSON go to standard output, progress and warnings to standard error. Exit status 0: done;
-1: what was found is bad (a fit that has not converged or is not to be trusted, a study with broken
-rules, classifiers or images left out), or the machine failed, as a full disk does; 2: a mistake in
-the usage, an option, the data or a file, and one line says which; 130 or 143: interrupted by SIGINT
-(Ctrl-C) or SIGTERM.
+docs/reference/command-line.md says what is printed where, and what the exit statuses mean.
 """
 
 import argparse
@@ -281,7 +277,6 @@ def _refuse_gone(words: Sequence[str]) -> str:
 
 
 def _refuse_name(words: Sequence[str]) -> str:
-    """Refuse an unknown command, or an unknown step of a group."""
     name = _find_name(words)
     word = next(iter(words[len(name.split()) :]), "")
     if name in COMMANDS or not word or word.startswith("-"):
@@ -294,7 +289,6 @@ def _refuse_name(words: Sequence[str]) -> str:
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
-    """The arguments of a command, of which alone the module is imported."""
     name = _find_name(words)
     parser = _command_parser(name) if name in COMMANDS else _listing_parser(name)
     rest = words[len(name.split()) :]
@@ -333,7 +327,6 @@ class _PrintCompletion(argparse.Action):
     """Print a shell's completion of all commands, and end."""
 
     def __call__(self, parser: argparse.ArgumentParser, _: Any, values: Any, *__: Any) -> NoReturn:
-        """Print the script of a shell."""
         import shtab
 
         from bayesrep.report.figure_catalogue import FIGURE_ENTRIES
@@ -360,7 +353,6 @@ class _PrintCompletion(argparse.Action):
 
 
 def _command_parser(name: str) -> argparse.ArgumentParser:
-    """The parser of a command, and what runs it."""
     module = import_command(name)
     parser = _Parser(
         prog=f"bayesrep {name}",
@@ -380,7 +372,6 @@ def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def _list_commands(headings: Mapping[str, Mapping[str, str]]) -> str:
-    """Commands under their headings."""
     width = max(len(name) for commands in headings.values() for name in commands) + 2
     room = max(shutil.get_terminal_size().columns - width - 6, 40)
     lines: list[str] = []

@@ -17,8 +17,7 @@ from typing import Any, TypeAlias
 from bayesrep.errors import ClusterError, OptionError, reason
 from bayesrep.machine import cores
 
-MAX_RETRIES = 3
-"""Retries of a task whose worker on a cluster died."""
+MAX_RETRIES = 3  # retries of a task whose worker on a cluster died
 MapTasks: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[tuple[int, Any]]]
 """Yields places of tasks and what a module's function makes of them, as each is done."""
 
@@ -28,12 +27,9 @@ def open_pool(
     jobs: int | None = None,
     *,
     cluster: str | None = None,
-    begin: Callable[[int], None] | None = None,
+    begin: Callable[[int], None] | None = None,  # called first in each process, with its number
 ) -> Generator[MapTasks]:
-    """Map tasks in so many processes (one a core; 1: this one), or on a cluster at an address.
-
-    Each process first calls `begin` with its number, and ends with the block.
-    """
+    """Map tasks in so many processes (one a core; 1: this one), or on a cluster at an address."""
     jobs = cores() if jobs is None else jobs
     if jobs < 1:
         raise OptionError("jobs-below-one", jobs=jobs)
@@ -95,7 +91,6 @@ def _begin_process(numbers: "SimpleQueue[int]", begin: Callable[[int], None] | N
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its parent has ended, however that was."""
     connection.wait([parent])
     os._exit(1)
 

@@ -8,11 +8,9 @@ from types import ModuleType
 
 from bayesrep.errors import OptionError
 
-PLUGINS_VAR = "BAYESREP_PLUGINS"
-"""Environment variable with such files, separated as in PATH; every process runs them once."""
+PLUGINS_VAR = "BAYESREP_PLUGINS"  # such files, separated as in PATH; every process runs them once
 
-_modules = dict[str, ModuleType]()
-"""Files that this process has begun to run, by path: one may ask for another's models."""
+_modules = dict[str, ModuleType]()  # by path, begun to run: one may ask for another's models
 
 
 def run_plugin(path: str) -> ModuleType:

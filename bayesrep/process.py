@@ -94,7 +94,6 @@ def _say(text: str) -> None:
 
 
 def _being_handled() -> bool:
-    """Return whether the main thread is handling a KeyboardInterrupt, or has handled it."""
     every: Any = sys._current_exceptions()  # pyright: ignore[reportPrivateUsage]
     active = every.get(threading.main_thread().ident)
     error = active[1] if isinstance(active, tuple) else active  # a tuple until Python 3.11

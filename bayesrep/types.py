@@ -1,7 +1,6 @@
 """Arrays with their shapes, as annotations: `Float[Array, "classifier point"]`.
 
-jaxtyping gives them their meaning where it is installed, which is where bayesrep is developed: the
-tests check every annotated shape at every call. Elsewhere an annotation stands for any array.
+The tests check them at every call by jaxtyping, without which an annotation is any array.
 """
 
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -34,9 +33,6 @@ T = TypeVar("T")
 
 
 def no_type_check(item: T) -> T:
-    """Left alone by the tests' checks of annotations, which know the decorator by this name.
-
-    For doors where users enter with arguments of any kind, which are refused in words of our own,
-    and for trees that JAX rebuilds of other things than arrays.
-    """
+    """Left alone by the tests' checks of annotations, which know the decorator by this name."""
+    # For doors where users' arguments of any kind are refused in our words, and for JAX's trees.
     return item

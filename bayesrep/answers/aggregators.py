@@ -12,8 +12,6 @@ from bayesrep.answers.crowd import known_answers
 from bayesrep.errors import OptionError
 from bayesrep.studies.study import Study
 
-MAX_ITERATIONS = 100
-
 
 def aggregate_answers(study: Study, *, seed: int = 0) -> pl.DataFrame:
     """Aggregate every data set's answers by each method.
@@ -46,7 +44,7 @@ def aggregate_answers(study: Study, *, seed: int = 0) -> pl.DataFrame:
     except ImportError:
         raise OptionError("crowd-kit-not-installed") from None
     methods = {
-        "Dawid-Skene": DawidSkene(n_iter=MAX_ITERATIONS),
+        "Dawid-Skene": DawidSkene(n_iter=100),
         "MACE": MACE(random_state=seed),
         "GLAD": GLAD(),
     }

@@ -39,12 +39,9 @@ from bayesrep.studies.validation import raise_first
 _IMAGE_KEY = ["dataset", "image"]
 _ANSWER_KEY = [*_IMAGE_KEY, "worker"]
 _ANSWER_FIELDS = [*_ANSWER_KEY, "selected"]
-ROWS_IN_MEMORY = 2**21
-"""Rows in memory at a time."""
-HASHES_IN_MEMORY = 2**27
-"""Hashes of answers in memory at a time."""
-MAX_REREAD_BYTES = 2**28
-"""Largest size of a text that is read whole to describe its fault."""
+ROWS_IN_MEMORY = 2**21  # at a time
+HASHES_IN_MEMORY = 2**27  # at a time
+MAX_REREAD_BYTES = 2**28  # largest size of a text that is read whole to describe its fault
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +107,6 @@ def count_rows(answers: pl.DataFrame, where: str) -> Counted:
 
 
 def _count(answers: pl.LazyFrame, where: str) -> Counted:
-    """Count selections by image, then sum residuals by worker."""
     sums = answers.group_by(_IMAGE_KEY).agg(
         pl.col("selected").sum(),
         shown=pl.len().cast(pl.Int64),
@@ -140,9 +136,7 @@ def _sum_residuals(answers: pl.LazyFrame, counts: pl.DataFrame) -> pl.DataFrame:
     moved = (r * pl.col("delta")).alias("moved")
     rows = answers.join(images, on=_IMAGE_KEY).select("dataset", "worker", "delta", moved)
     sums = rows.group_by("dataset", "worker").agg(
-        pl.col("moved").sum(),
-        square=pl.col("moved").pow(2).sum(),
-        weight=pl.col("delta").sum(),
+        pl.col("moved").sum(), square=pl.col("moved").pow(2).sum(), weight=pl.col("delta").sum()
     )
     return sums.collect(engine="streaming")
 
@@ -177,10 +171,8 @@ def _select_columns(every: pl.LazyFrame, where: str) -> pl.LazyFrame:
             columns=listing(missing, "column"),
             needed=", ".join(_ANSWER_KEY),  # the sentence has the fourth
         )
-    readable, titled = (
-        (*_ANSWER_FIELDS, *ANSWER_COLUMNS),
-        (name for name in schema if not name.startswith(UNNAMED_PREFIX)),
-    )
+    readable = (*_ANSWER_FIELDS, *ANSWER_COLUMNS)
+    titled = (name for name in schema if not name.startswith(UNNAMED_PREFIX))
     warn_unread([name for name in titled if name.lower() not in readable], "answers", (), where)
     if "control" in schema:
         warn_of_controls(every.group_by("control").len().collect(engine="streaming"), where)
@@ -216,10 +208,8 @@ def _check_counts(counts: pl.DataFrame, where: str) -> pl.DataFrame:
 
 
 def _refuse_repeats(answers: pl.LazyFrame, rows: int, where: str) -> None:
-    """Refuse several answers of one worker about one image, which would count as several people's.
-
-    Rows are compared by name where their hashes come twice, so many hashes at a time.
-    """
+    """Refuse several answers of one worker about one image: they count as several people's."""
+    # Rows are compared by name where their hashes come twice, so many hashes at a time.
     hashed, parts = pl.struct(_ANSWER_KEY).hash().alias("hash"), 1 + rows // HASHES_IN_MEMORY
     for part in range(parts):
         chunks: list[np.ndarray[Any, Any]] = []

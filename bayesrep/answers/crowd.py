@@ -2,26 +2,17 @@
 
 The mean selection frequency of a data set, Σ_x k_x / (n_x N), has an error over images, their
 standard deviation over √N, which holds the annotators' own scatter; and one over workers, by
-`bayesrep.numerics.crowd` with δ_x = 1 / (n_x N). Of the difference between two data sets, the
-second is small where the same workers answered for both.
+`bayesrep.numerics.crowd` with δ_x = 1 / (n_x N).
 
-*Intra-worker correlation.* Of two answers of one worker about two images, given the images' s:
-Σ_w ((Σ_x r)² − Σ_x r²) over pairs of a worker's images, relative to the mean of s (1 − s).
+Intra-worker correlation: Σ_w ((Σ_x r)² − Σ_x r²) over pairs of a worker's images, relative to the
+mean of s (1 − s). Effective answers: their number, times the variance of independent answers over
+that with what workers add. Leniency: a worker's mean residual r, drawn towards 0 by what of its
+variance is chance. Drift: the slope of r on t, from −1/2 for a worker's first answer to 1/2 for
+their last; its error is over workers.
 
-*Effective answers.* As many as would leave the mean the same variance over annotators, if every one
-came from a worker of its own: their number, times the variance of independent answers over that
-with what workers add. Effective annotators are so many an image.
-
-*Leniency.* A worker's mean residual r, drawn towards 0 by what of its variance is chance.
-
-*Drift.* Increase in a worker's selections from their first answer to their last, relative to an
-image's other annotators: the slope of r on t, from −1/2 for a worker's first answer to 1/2 for
-their last, over all workers with at least two answers; its error is over workers.
-
-*Ways to answer.* A worker may look at the images: logit P(yes) = logit p + leniency, p of the
-image's other answers and leniency ~ N(0, 1); or answer yes (or no) to 98 % of everything; or at
-random, at a rate of their own, uniform. Probabilities of the four by Bayes' rule, from 90, 4, 3 and
-3 %.
+Ways to answer: logit P(yes) = logit p + leniency, p of the image's other answers and leniency ~
+N(0, 1); yes (or no) to 98 % of everything; or at random, at a rate of their own, uniform.
+Probabilities of the four by Bayes' rule.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,10 +36,8 @@ from bayesrep.types import Float, Floats
 
 PRIOR_OF_WAYS = {"looks": 0.90, "always_yes": 0.04, "always_no": 0.03, "at_random": 0.03}
 """Ways to answer, with their prior probabilities."""
-CONSTANT_SHARE = 0.98
-"""Share of equal answers of workers who always give the same."""
-LENIENCY_NODES = np.linspace(-3.0, 3.0, 13)
-"""Quadrature nodes of the leniency."""
+CONSTANT_SHARE = 0.98  # share of equal answers of workers who always give the same
+LENIENCY_NODES = np.linspace(-3.0, 3.0, 13)  # quadrature nodes of the leniency
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +171,6 @@ def _row(
 
 
 def _drift(data: AnnotatedSet, answers: WorkerAnswers) -> dict[str, float | None]:
-    """Estimate the drift of workers' selections, and its standard error over workers."""
     nothing: dict[str, float | None] = {"drift": None, "drift_error": None}
     if answers.position is None:
         return nothing
@@ -203,7 +191,6 @@ def _drift(data: AnnotatedSet, answers: WorkerAnswers) -> dict[str, float | None
 
 
 def _workers(data: AnnotatedSet, answers: WorkerAnswers) -> pl.DataFrame:
-    """Build one row for each worker of a data set."""
     size = len(answers.workers)
 
     def total(values: Floats) -> Float[np.ndarray, "worker"]:
@@ -235,7 +222,6 @@ def _workers(data: AnnotatedSet, answers: WorkerAnswers) -> pl.DataFrame:
     )
     evidence += np.log(np.array(list(PRIOR_OF_WAYS.values())))[:, None]
     probability = np.exp(evidence - np.asarray(logsumexp(evidence, axis=0)))
-    # Mean residuals are drawn to 0 by what of their variance is chance.
     moved, square = r.sum(axis=0), r.power(2).sum(axis=0)
     chance = square.sum() / max(count.sum(), 1)
     between = float(np.sum(np.square(moved) - square) / max(np.sum(count * (count - 1)), 1))

@@ -29,13 +29,10 @@ from bayesrep.types import Float
 class Intraclass:
     """An intraclass correlation with its 95 % interval."""
 
-    # correlation, lower, upper: ρ; below 0 by chance if answers are independent
-    correlation: float
+    correlation: float  # ρ; below 0 by chance if answers are independent
     lower: float
     upper: float
-    # images, answers: images with at least two contexts, one of them of two answers, and their
-    # answers
-    images: int
+    images: int  # with at least two contexts, one of them of two answers
     answers: int
 
 

@@ -55,13 +55,11 @@ def clean_answers(answers: pl.DataFrame, rules: Collection[str], *, seed: int = 
     """
     number_of = dict(map(_parse_rule, rules))
     after, rows = answers, []
-    # Rules apply in their published order, whatever order they are given in.
     for name, rule in RULE_OF_NAME.items():
         if name not in number_of:
             continue
         if missing := [each for each in rule.needs if each not in answers.columns]:
             raise StudyError("cleaning-rule-needs-column", cleaning_rule=name, column=missing[0])
-        # Each rule sees only what the rules before it kept, and its losses are counted.
         before, after = after, after.filter(rule.keeps(after, number_of[name], seed))
         rows.append((name, *_count_losses(before, after)))
         if after.is_empty():
@@ -71,7 +69,6 @@ def clean_answers(answers: pl.DataFrame, rules: Collection[str], *, seed: int = 
 
 
 def _parse_rule(text: str) -> tuple[str, float | None]:
-    """A rule's name, and its number if it is given one."""
     name, equals, number = text.partition("=")
     if name not in RULE_OF_NAME:
         raise OptionError(
@@ -86,8 +83,6 @@ def _parse_rule(text: str) -> tuple[str, float | None]:
 
 
 def _count_losses(before: pl.DataFrame, after: pl.DataFrame) -> tuple[int, int, int]:
-    """Count the workers and assignments that are lost altogether, and the lost answers."""
-
     def distinct(table: pl.DataFrame, names: list[str]) -> int:
         return table.select(names).n_unique() if set(names) <= set(table.columns) else 0
 
@@ -99,8 +94,6 @@ def _count_losses(before: pl.DataFrame, after: pl.DataFrame) -> tuple[int, int, 
 
 
 def _effect(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
-    """Mean selection frequencies over images, but for controls, with all answers and with these."""
-
     def means(table: pl.DataFrame, name: str) -> pl.DataFrame:
         if "control" in table.columns:
             table = table.filter(pl.col("control").is_null())

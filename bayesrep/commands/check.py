@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import bayesrep
 from bayesrep import process
@@ -14,10 +14,6 @@ from bayesrep.errors import OptionError, StudyError, plain_text
 from bayesrep.files.given_files import split_name
 from bayesrep.studies.leniency import add_people
 from bayesrep.studies.vocabulary import named_words, words_of
-
-if TYPE_CHECKING:
-    from bayesrep.studies.capabilities import Allowed
-    from bayesrep.studies.draft import StudyContents
 
 EXAMPLE = "counts.csv predictions.csv --reference v1 --replication v2"
 
@@ -59,8 +55,7 @@ def run(arguments: Namespace) -> int:
     return _check_folder(arguments, paths[0])
 
 
-def _facts_of(allowed: "Sequence[Allowed]") -> dict[str, Any]:
-    """What data allow to say, for programs."""
+def _facts_of(allowed: Sequence[Any]) -> dict[str, Any]:
     from bayesrep.studies.capabilities import supports_adjustment
 
     supported = supports_adjustment(allowed)
@@ -81,7 +76,12 @@ def _check_files(arguments: Namespace) -> int:
     tables = replace(tables, provenance=add_people(tables.provenance, people))
     counts_alone = tables.lacks("predictions")
     if counts_alone:
-        lines = [_describe_counts(tables)]
+        words = named_words(tables.provenance)
+        counted = ", ".join(
+            f"{plain_text(d.name)} ({len(d.images):,} {words.images})"
+            for d in tables.datasets.values()
+        )
+        lines = [f"counts of {counted}, and no predictions yet"]
     else:
         allowed = judge_contents(tables)
         lines = [describe_study(tables.study()), "", allowed_text(allowed), ""]
@@ -95,15 +95,6 @@ def _check_files(arguments: Namespace) -> int:
     following = process.command(*then, *arguments.paths, *named, "--out", "FOLDER")
     lines += ["No rule is broken.", f"Next: {following}"]
     return emit(arguments, "\n".join(lines), facts)
-
-
-def _describe_counts(contents: "StudyContents") -> str:
-    words = named_words(contents.provenance)
-    counted = ", ".join(
-        f"{plain_text(d.name)} ({len(d.images):,} {words.images})"
-        for d in contents.datasets.values()
-    )
-    return f"counts of {counted}, and no predictions yet"
 
 
 def _check_folder(arguments: Namespace, path: Path) -> int:

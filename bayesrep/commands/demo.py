@@ -9,8 +9,6 @@ from bayesrep.commands.output import emit, progress_line
 
 EXAMPLE = "--quick --out demo-output"
 
-FITTED_FILES = ("study", "posterior.nc")
-
 
 def add(parser: ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help="write tables and figures here")
@@ -32,9 +30,10 @@ def run(arguments: Namespace) -> int:
         write_demo(demo, arguments.out)
         pictures = "adjusted-accuracy.png and .svg, " if has_pictures() else ""
         lacking = "" if pictures else f"\nNo pictures: {Violation('pictures-not-installed')}"
+        made = (arguments.out / name for name in ("study", "posterior.nc"))
         text += (
             f"\n\nWritten to {arguments.out}: study/, posterior.nc, estimates.csv, demo.json, "
             f"{pictures}report.html (open it in a browser){lacking}\n"
-            f"Next: {process.command('summarize', *(arguments.out / n for n in FITTED_FILES))}"
+            f"Next: {process.command('summarize', *made)}"
         )
     return emit(arguments, text, demo_facts(demo))

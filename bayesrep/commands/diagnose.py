@@ -57,15 +57,13 @@ def run(arguments: Namespace) -> int:
 
 
 def _compare(arguments: Namespace) -> int:
-    """Compare fits of one study by how well they predict what is left out."""
     from bayesrep.checks import compare_fits
     from bayesrep.posterior.groups import read_record
     from bayesrep.report.fits_text import fits_text
 
     if arguments.study is not None:
         raise OptionError("against-with-study")
-    paths = (arguments.posterior, *arguments.against)
-    fits = {str(path): read_draws(path) for path in paths}
+    fits = {str(path): read_draws(path) for path in (arguments.posterior, *arguments.against)}
     table = compare_fits(fits)
     words = read_record(next(iter(fits.values()))).words
     return emit_table(arguments, table, fits_text(table, words))

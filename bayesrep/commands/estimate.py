@@ -58,7 +58,6 @@ def run(arguments: Namespace) -> int:
 
 
 def _estimate(arguments: Namespace, study: bayesrep.Study) -> tuple[Any, str, dict[str, Any]]:
-    """Every method's estimates, side by side."""
     from bayesrep.estimators import (
         METHODS,
         analyse,
@@ -88,7 +87,6 @@ def _estimate(arguments: Namespace, study: bayesrep.Study) -> tuple[Any, str, di
 def _vary_annotators(
     arguments: Namespace, study: bayesrep.Study
 ) -> tuple[Any, str, dict[str, Any]]:
-    """Naive and jackknife estimates for every number of annotators."""
     from bayesrep.estimators import analyse, matching_facts, matching_sentences
     from bayesrep.estimators.annotators import compare_annotators, extrapolate, linearity
     from bayesrep.report.conclusion import annotators_sentence
@@ -115,7 +113,6 @@ def _vary_annotators(
 def _vary_components(
     arguments: Namespace, study: bayesrep.Study
 ) -> tuple[Any, str, dict[str, Any]]:
-    """Mixtures of the selection frequency by their number of components."""
     from bayesrep.estimators.components import compare_components
     from bayesrep.report.conclusion import components_sentence
     from bayesrep.report.estimates_text import components_table

@@ -71,7 +71,6 @@ def run(arguments: Namespace) -> int:
 
 
 def _list(arguments: Namespace) -> int:
-    """List every figure, and whether a study has what it needs."""
     from bayesrep.report.figure_catalogue import FIGURE_ENTRIES, STUDY_NEEDS, describe_needs
 
     study = arguments.study or (Path(arguments.name) if arguments.name else None)

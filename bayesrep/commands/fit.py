@@ -18,14 +18,12 @@ from bayesrep.progress import Stopwatch
 
 EXAMPLE = "my-study --out posterior.nc"
 
-DEFAULT_CHAINS, ENOUGH_DRAWS = 4, 800
-"""Chains where none are asked for, and draws of all below which their worth is told."""
+DEFAULT_CHAINS, ENOUGH_DRAWS = 4, 800  # chains where none are asked for; draws that need no warning
 
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
     add_shared(parser, "study")
-    # What is fitted, and how.
     option("--out", type=Path, required=True, metavar="posterior.nc", help="file to write")
     option(
         "--model",
@@ -47,7 +45,6 @@ def add(parser: ArgumentParser) -> None:
         help="laplace: quick, and certified by its weights; nuts: chains; auto: the former where "
         "its weights hold, else chains until they agree (auto)",
     )
-    # What of the study goes into the fit.
     option("--groups", metavar="COLUMN", help="pool partially over these groups")
     option(
         "--datasets",
@@ -55,14 +52,8 @@ def add(parser: ArgumentParser) -> None:
         metavar="ROLE,...",
         help="data sets in the hierarchy (reference,replication)",
     )
-    # Where it runs.
     option("--device", help="auto, cpu or gpu (auto)")
-    option(
-        "--devices",
-        type=int,
-        metavar="N",
-        help="share the chains over this many (1)",
-    )
+    option("--devices", type=int, metavar="N", help="share the chains over this many (1)")
     option("--checkpoint", type=Path, metavar="DIR", help="keep draws here; go on after a break")
     option("--chains", type=int, help="(4)")
 

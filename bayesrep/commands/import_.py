@@ -71,7 +71,6 @@ OPTION_DETAILS: Mapping[str, Mapping[str, Any]] = {
         "action": "store_true",
         "help": "keep workers' names, instead of codes that cannot be undone",
     },
-    # What of a log counts, how items are told apart, and what is kept of them.
     "where": {
         "action": "append",
         "type": _kind_and_names(*LOG_CHOICES),
@@ -147,7 +146,6 @@ IMPORTS: Mapping[str, SourceImport] = {
 
 
 def reader_options(source: str, arguments: Namespace) -> dict[str, Any]:
-    """The options of the source's reader that are given."""
     given = vars(arguments)
     options = {name: given.get(name) for name in signature(READERS[source].read).parameters}
     if source == "evals":
@@ -170,7 +168,6 @@ def reader_options(source: str, arguments: Namespace) -> dict[str, Any]:
 
 
 def _import(source: str, arguments: Namespace, options: Mapping[str, Any]) -> int:
-    """Write what the files hold, and say what that is."""
     from bayesrep.sources.importing import import_files
     from bayesrep.studies.study_folder import StudyFolder
 
@@ -199,7 +196,6 @@ def _import(source: str, arguments: Namespace, options: Mapping[str, Any]) -> in
 
 
 def _written_options(options: Mapping[str, Any]) -> Iterator[str]:
-    """Options of how logs are read, as they are typed."""
     for name, value in options.items():
         if name == "group":
             for group, tasks in value.items():
@@ -210,7 +206,6 @@ def _written_options(options: Mapping[str, Any]) -> Iterator[str]:
 
 
 def describe_imported(contents: "StudyContents", out: Path) -> tuple[list[str], str | None]:
-    """List the files written and those missing, and a study's fingerprint."""
     from bayesrep.report.study_text import describe_study
 
     if contents.lacks("counts"):
@@ -244,7 +239,6 @@ def _selections(texts: Sequence[str]) -> dict[str, Any]:
 def _print_survey(
     arguments: Namespace, survey: Callable[..., Any], options: Mapping[str, Any]
 ) -> int:
-    """Print what files hold, for who does not know yet how to call it."""
     from bayesrep.report.table_format import list_rows
 
     if foreign := [name for name in options if name not in signature(survey).parameters]:
@@ -277,7 +271,6 @@ def _print_survey(
 
 
 def _without_counts(contents: "StudyContents", out: Path) -> list[str]:
-    """Describe an import of answers alone, and the next step."""
     names = " and ".join(plain_text(each.dataset) for each in contents.answers)
     count = len(contents.answers[0].classifiers)
     following = f"Next: {process.command('papers', 'compare', out)}"
@@ -299,7 +292,6 @@ def _without_counts(contents: "StudyContents", out: Path) -> list[str]:
 
 
 def _without_predictions(contents: "StudyContents", out: Path) -> list[str]:
-    """Describe an import of counts alone, and the next step."""
     datasets, words = contents.datasets, named_words(contents.provenance)
     counted = ", ".join(
         f"{plain_text(data.name)} ({len(data.images):,} {words.images})"

@@ -280,7 +280,6 @@ def given_options(arguments: Namespace, function: Callable[..., Any]) -> dict[st
 
 
 def read_fitted(arguments: Namespace) -> "tuple[bayesrep.Study, Any]":
-    """The study and the posterior of a command."""
     _ = bayesrep.read_study  # imports it
     with import_in_thread("h5py", "scipy.special"):
         study = bayesrep.read_study(arguments.study)

@@ -63,12 +63,10 @@ def new_file(path: Path, arguments: Namespace) -> None:
 
 
 def _other_paths(path: Path, arguments: Namespace) -> list[Path]:
-    """The paths that the other arguments name."""
     return [each for each in _paths_in(list(vars(arguments).values())) if each is not path]
 
 
 def _paths_in(value: Any) -> Iterator[Path]:
-    """Yield the paths in an argument's value, which may be of several."""
     if isinstance(value, Path):
         yield value
     elif isinstance(value, (list, tuple)):
@@ -121,11 +119,8 @@ TYPED_SIGNS: Mapping[str, str] = {
 
 
 def open_streams() -> None:
-    r"""Let the process's streams take any text, and be there where whoever began it closed them.
-
-    What an encoding lacks is written as it is typed, or as an escape: a minus sign as a hyphen, a
-    name's letter as in `\xe9`. What is written to a closed stream is lost, as it is wanted.
-    """
+    """Let the process's streams take any text, and be there where whoever began it closed them."""
+    # What an encoding lacks is written as it is typed, or as an escape, as in `\xe9`.
     codecs.register_error("bayesrep", _escape_unencodable)
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         stream = getattr(sys, name)
@@ -148,7 +143,6 @@ def _close_to_nothing(number: int) -> None:
 
 
 def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
-    """Replace characters that cannot be encoded, as a handler of `codecs`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     lost = error.object[error.start : error.end]
@@ -195,7 +189,6 @@ def finding(message: str) -> int:
 
 
 def report_missing_arguments(command: str, names: Sequence[str]) -> int:
-    """Print which arguments are missing; return the exit status."""
     say(f"{', '.join(names)} must be given", f"bayesrep {command}")
     return MISTAKE_STATUS
 

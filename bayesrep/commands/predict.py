@@ -8,13 +8,7 @@ from typing import Any, get_args
 
 from bayesrep.choices import Kept, Precision
 from bayesrep.commands.options import given_options, named_path, names
-from bayesrep.commands.output import (
-    emit_table,
-    finding,
-    report_missing_arguments,
-    say,
-    write_csv,
-)
+from bayesrep.commands.output import emit_table, finding, report_missing_arguments, say, write_csv
 from bayesrep.errors import OptionError, PredictionWarning, listing
 
 EXAMPLE = "--images v1=val/ v2=imagenetv2/ --study my-study --classifiers resnet50"
@@ -29,7 +23,6 @@ _NO_USE: Mapping[str, tuple[str, ...]] = {
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    # The images, which come in one of three ways, and the study that gets the answers.
     option(
         "--images",
         type=named_path,
@@ -64,13 +57,11 @@ def add(parser: ArgumentParser) -> None:
         help="answers among some classes: imagenet-a, imagenet-r, a file with one a line, a folder "
         "of class folders, ObjectNet's mappings; or all",
     )
-    # How the answers are computed, and what is kept beside them.
     option("--keep", choices=get_args(Kept), help="keep every output, not five labels alone")
     option("--device", help="auto, cpu, cuda, cuda:1, mps")
     option("--precision", choices=get_args(Precision), help="of the networks' arithmetic")
     option("--weights", type=Path, metavar="DIR", help="files of weights instead of the hub's")
     option("--ray", metavar="ADDRESS|local", help="spread over Ray (extra [ray])")
-    # What becomes of images without an answer, and where a table goes.
     option(
         "--allow-failures",
         action="store_true",
@@ -100,7 +91,6 @@ def run(arguments: Namespace) -> int:
     # Of several the table has a column, and the facts a name, for the data set.
     if arguments.suite or len(reports) > 1:
         text = "\n\n".join(f"{name}\n{_text(report)}" for name, report in reports.items())
-        # The tables of all data sets under each other.
         table = pl.concat(
             [
                 report.table.select(pl.lit(name).alias("dataset"), pl.all())
@@ -148,7 +138,6 @@ def _missing_arguments(arguments: Namespace) -> list[str]:
 
 
 def _predict(arguments: Namespace) -> dict[str, Any]:
-    """Run the predictions; return their reports by data set."""
     from bayesrep import vision
 
     progress = not arguments.quiet
@@ -173,7 +162,6 @@ def _predict(arguments: Namespace) -> dict[str, Any]:
 
 
 def _text(report: Any) -> str:
-    """Report the classes that answers are restricted to, and the outcome of every file."""
     from bayesrep.report.protocols_text import predictions_table
 
     lines = [predictions_table(report.table)]

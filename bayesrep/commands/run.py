@@ -50,8 +50,7 @@ STAGE_FILES: Mapping[str, str] = {
 """Stages in order, with the names that each makes in the folder."""
 MADE_NAMES = (*STAGE_FILES.values(), "checkpoint", RUN_RECORD)
 """Names in the folder that are ours, and are removed where all is to be made anew."""
-LATER_MODULES = ("numpyro", "scipy.stats", "xarray")
-"""Modules of later stages that are slow to import."""
+LATER_MODULES = ("numpyro", "scipy.stats", "xarray")  # slow to import
 
 
 def add(parser: ArgumentParser) -> None:
@@ -130,7 +129,6 @@ def _describe_request(arguments: Namespace) -> dict[str, Any]:
 
 
 def _begin_record(arguments: Namespace, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of an earlier run of the same, or a new one."""
     out, new = arguments.out, {"asked": settings, "seconds": {}, "seals": {}}
     if out.exists() and not (out / RUN_RECORD).is_file():
         if not out.is_dir() or any(out.iterdir()):
@@ -171,10 +169,7 @@ def _write_record(out: Path, record: Mapping[str, Any]) -> None:
 
 
 def _examine(out: Path, record: dict[str, Any]) -> bool:
-    """Check whether a file is as it was made; forget lost ones, so that they are made again.
-
-    With all that comes after it. What somebody has changed is left as it is, and said.
-    """
+    """Check whether a file is as it was made; forget lost ones, so that they are made again."""
     broken = {name: find_broken(out, sealed) for name, sealed in record["seals"].items()}
     # A stage that lost a file is made again, and so is everything computed from it.
     again = next((n for n in STAGE_FILES if n not in broken or broken[n].lost), None)
@@ -190,7 +185,6 @@ def _examine(out: Path, record: dict[str, Any]) -> bool:
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """List the settings that differ from an earlier request, a clause each."""
     if old["version"] != new["version"]:
         return [f"it is of version {old['version']}, and this is {new['version']}"]
     before, now = old["contents"], new["contents"]
@@ -236,7 +230,6 @@ class _Work:
         }
 
     def stage(self, number: int, text: str, make: Callable[[], None]) -> None:
-        """Do a stage unless it was done, and say so."""
         name, seconds = [*STAGE_FILES][number - 1], self.record["seconds"]
         if name in seconds:
             self.say(f"[{number}/{len(STAGE_FILES)}] {text}: done before")
@@ -280,7 +273,6 @@ class _Work:
 
     @cached_property
     def study(self) -> bayesrep.Study:
-        """The study, read by this run or from an earlier one's folder."""
         return bayesrep.read_study(self.out / "study")
 
     def fit(self) -> None:
@@ -290,7 +282,6 @@ class _Work:
         bayesrep.write_posterior(self.posterior, self.out / "posterior.nc", force=True)
 
     def _fit_posterior(self, study: bayesrep.Study) -> Any:
-        """The posterior; chains are kept while they are made."""
         fit = inspect.unwrap(bayesrep.fit)  # what is only written needs no ArviZ
         options: dict[str, Any] = {**given_options(self.arguments, fit), "progress": self.watch}
         if "checkpoint" in find_strategy(self.arguments.method or "auto").arguments:
@@ -299,12 +290,10 @@ class _Work:
 
     @cached_property
     def posterior(self) -> Any:
-        """The posterior, fitted by this run or read from an earlier one's file."""
         return read_draws(self.out / "posterior.nc")
 
     @cached_property
     def points(self) -> Any:
-        """Return every method's estimates; wait while they are being computed."""
         return self.point_estimates.result()
 
     @cached_property
@@ -397,7 +386,6 @@ class _Work:
 
 
 def _print_answer(arguments: Namespace, record: Mapping[str, Any]) -> int:
-    """Print the answer, whether to trust it, and what was made."""
     from bayesrep.report.figure import has_pictures
     from bayesrep.report.fits_text import remedies
 

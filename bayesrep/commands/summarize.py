@@ -25,12 +25,8 @@ if TYPE_CHECKING:
     from bayesrep.posterior.fitted import Fitted
 
 EXAMPLE = "my-study posterior.nc --format csv > adjusted.csv"
-
-_Printed: TypeAlias = tuple[Any, str, dict[str, Any]]
-"""A table, the same as text, and what stands beside its rows in JSON."""
-
-ENOUGH_ANNOTATORS = 10
-"""Annotators of an image below which the prior is named."""
+_Printed: TypeAlias = tuple[Any, str, dict[str, Any]]  # a table, its text, what JSON has beside it
+ENOUGH_ANNOTATORS = 10  # annotators of an image below which the prior is named
 
 
 def add(parser: ArgumentParser) -> None:
@@ -48,18 +44,13 @@ def run(arguments: Namespace) -> int:
     ordered = ("accuracies", "ranks", "pairs")
     only_for = {"between": ("pairs",), "notes": ("accuracies",), "top": ordered}
     refuse_foreign(arguments, only_for)
-    make = {
-        "accuracies": _summarize,
-        "ranks": _rank,
-        "pairs": _compare,
-        "images": _describe_images,
-    }[arguments.table]
+    makers = dict(accuracies=_summarize, ranks=_rank, pairs=_compare, images=_describe_images)
+    make = makers[arguments.table]
     study, posterior = read_fitted(arguments)
     return emit_table(arguments, *make(arguments, study, posterior), study.left_out)
 
 
 def _rank(arguments: Namespace, study: bayesrep.Study, posterior: Any) -> _Printed:
-    """Classifiers by adjusted accuracy."""
     from bayesrep.report.conclusion import ranks_sentence
     from bayesrep.report.estimates_text import ranks_table
 
@@ -70,7 +61,6 @@ def _rank(arguments: Namespace, study: bayesrep.Study, posterior: Any) -> _Print
 
 
 def _compare(arguments: Namespace, study: bayesrep.Study, posterior: Any) -> _Printed:
-    """Which of two classifiers is better once selection is removed, for every two."""
     from bayesrep.report.conclusion import pairs_sentence
     from bayesrep.report.estimates_text import pairs_table
     from bayesrep.report.select_pairs import pairs_between
@@ -87,7 +77,6 @@ def _compare(arguments: Namespace, study: bayesrep.Study, posterior: Any) -> _Pr
 
 
 def _describe_images(arguments: Namespace, study: bayesrep.Study, posterior: Any) -> _Printed:
-    """How hard every image of the replication is, for people and classifiers."""
     from bayesrep.posterior.fitted import Fitted
     from bayesrep.report.estimates_text import images_table
 
@@ -97,7 +86,6 @@ def _describe_images(arguments: Namespace, study: bayesrep.Study, posterior: Any
 
 
 def _summarize(arguments: Namespace, study: bayesrep.Study, posterior: Any) -> _Printed:
-    """Adjusted accuracies with credible intervals, and the answer in words."""
     from bayesrep.checks.assumptions import correction_notes, list_assumptions
     from bayesrep.checks.classes import judge_classes
     from bayesrep.checks.dependence import dependence_table
@@ -145,7 +133,6 @@ def _summarize(arguments: Namespace, study: bayesrep.Study, posterior: Any) -> _
 def _judge_assumptions(
     study: "bayesrep.Study", fitted: "Fitted", dependence: "pl.DataFrame | None"
 ) -> list[str]:
-    """Say what each assumption would do were it wrong."""
     from bayesrep.checks.crowd import judge_people
     from bayesrep.checks.dependence import judge_dependence
     from bayesrep.studies.leniency import lacks_workers

@@ -33,8 +33,7 @@ def add(parser: ArgumentParser) -> None:
         help="processes at a time, each with its share of the cores and a GPU of its own (as many "
         "as there are GPUs, else 1)",
     )
-    text = "a Ray cluster in their place: local, auto, HOST:PORT"
-    option("--ray", metavar="ADDRESS", help=text)
+    option("--ray", metavar="ADDRESS", help="a Ray cluster in their place: local, auto, HOST:PORT")
     option("--table", type=Path, metavar="FOLDER", help="print what a sweep came to so far")
     option("--figure", type=Path, metavar="FOLDER", help="draw it (FOLDER/figure.png)")
 
@@ -83,7 +82,6 @@ def _make_runs(arguments: Namespace) -> int:
             return finding(f"a process was ended from outside; {describe_kept(arguments)}")
     else:
         say(f"{out} is up to date; nothing was made again")
-    # Tables are written of all results, old and new.
     of_runs, estimates = store.write_tables(out)
     from bayesrep.sweeps.coverage import count_runs, remarks_text, scores, scores_facts, scores_text
 
@@ -153,7 +151,6 @@ class _Watch:
             progress_line(f"[{len(self.done)}/{self.total}] done before")
 
     def take_run(self, run: "SweepRun", result: "Result") -> None:
-        """Take a finished run."""
         from bayesrep.sweeps.scheduler import finished_run, forecast
         from bayesrep.sweeps.store import describe_place
 
@@ -172,7 +169,6 @@ class _Watch:
 
 
 def _ends(remaining: "Forecast") -> str:
-    """State the expected end, as far as it is known."""
     end = time.strftime("%H:%M", time.localtime(time.time() + remaining.seconds))
     untimed = ", ".join(f"{count} of {method}" for method, count in remaining.untimed.items())
     if untimed:

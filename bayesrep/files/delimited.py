@@ -168,7 +168,6 @@ def _first_fault(data: bytes) -> int | None:
 
 
 def _header(data: bytes, where: str, rename: Rename) -> _Header:
-    """Find the header of a text, behind what may stand before it."""
     begin, line, stated = len(codecs.BOM_UTF8) * data.startswith(codecs.BOM_UTF8), 1, None
     while True:  # blank lines, and `sep=;` of some spreadsheets
         end = data.find(b"\n", begin)
@@ -208,10 +207,8 @@ def _first_record(data: bytes, separator: str) -> tuple[list[str], int]:
 
 
 def _find_quote(rows: BinaryIO, separator: str) -> str | None:
-    """Find the quote that encloses cells, if any; None if rows are empty or irregular.
-
-    Only regular quotes, around whole cells and within lines, mean the same to polars.
-    """
+    """Find the quote that encloses cells, if any; None if rows are empty or irregular."""
+    # Only regular quotes, around whole cells and within lines, mean the same to polars.
     starts, edges = (
         np.isin(np.arange(256), [ord(each) for each in f"{separator}{others}"])
         for others in ("\n", '\r\n"')
@@ -234,7 +231,6 @@ def _find_quote(rows: BinaryIO, separator: str) -> str | None:
 
 
 def _parse_sheet(data: bytes, where: str, rename: Rename) -> Sheet:
-    """The one table of a text."""
     header = _header(data, where, rename)
     rows = io.BytesIO(data)
     rows.seek(header.end)
@@ -286,12 +282,10 @@ def _write_regular(data: bytes, header: _Header, where: str) -> bytes:
 
 
 def _are_rows(lines: Sequence[str], separator: str, separators: int, *, is_spaced: bool) -> bool:
-    """Test whether lines that a quote joins are rows by themselves: then the quote is stray.
-
-    Between cells of most rows is no blank, unless in the header; prose has one after a comma.
-    """
+    """Test whether lines that a quote joins are rows by themselves: then the quote is stray."""
     if len(lines) < 2:
         return False
+    # Between cells of most rows is no blank, unless in the header; prose has one after a comma.
     between = re.compile(re.escape(separator) + ("" if is_spaced else "(?! )"))
     least = max(separators - 1, min(separators, 2))
     like_rows = [len(between.findall(line)) >= least for line in lines]
@@ -302,7 +296,6 @@ def _are_rows(lines: Sequence[str], separator: str, separators: int, *, is_space
 
 
 def _describe_long_row(row: list[str], header: _Header, where: str, line: int) -> Violation:
-    """In one line, why a row holds more values than there are columns."""
     width, separator = len(header.names), header.separator
     if width == 1 and line <= header.line + MAX_LINES_ABOVE and not has_number(row):
         return describe_title(where, line, header.names[0], header.line)

@@ -15,14 +15,10 @@ import polars as pl
 from bayesrep.errors import StudyError, reason
 from bayesrep.files import strict_json
 
-MAX_JSON_BYTES = 2**28
-"""Largest size of a JSON file, or of the parts read from an archive."""
-JSON_BLOCK_BYTES = 2**21
-"""Bytes of JSON Lines read at once: few enough to stay in a processor's cache."""
-MAX_LINE_BYTES = 2**26
-"""Largest size of one line, in bytes, and of one value, in characters."""
-MAX_JSON_VALUES = 2**22
-"""Largest number of members and elements of a file."""
+MAX_JSON_BYTES = 2**28  # largest size of a JSON file, or of the parts read from an archive
+JSON_BLOCK_BYTES = 2**21  # read at once: few enough to stay in a processor's cache
+MAX_LINE_BYTES = 2**26  # largest size of one line, in bytes, and of one value, in characters
+MAX_JSON_VALUES = 2**22  # largest number of members and elements of a file
 
 _HALF_SURROGATE = re.compile(
     rb"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]", re.DOTALL
@@ -94,7 +90,6 @@ class _Cursor:
         self.position = blanks.end()
 
     def peek(self) -> str:
-        """The next character, empty at the end."""
         return self.text[self.position : self.position + 1]
 
     def take(self, expected: str) -> str:
@@ -109,7 +104,6 @@ class _Cursor:
         return character
 
     def value(self) -> Any:
-        """Parse the value that begins here."""
         self.count += 1
         if self.count > MAX_JSON_VALUES:
             raise StudyError("json-with-many-values", where=self.where, most=MAX_JSON_VALUES)
@@ -141,7 +135,6 @@ class _Cursor:
         return (value, self.start + end) if last or end < len(self.piece) else None
 
     def elements(self) -> Iterator[Any]:
-        """The elements of the list that begins here."""
         self.take("[")
         if self.peek() == "]":
             self.take("]")
@@ -218,15 +211,12 @@ def _objects(path: str | Path) -> Iterator[dict[str, Any]]:
 
 def fields(
     path: str | Path,
-    paths: Mapping[str, Sequence[str]],
+    paths: Mapping[str, Sequence[str]],  # the keys to each column
     *,
     unique: Collection[str] = (),
-    advance: Callable[[int], None] | None = None,
+    advance: Callable[[int], None] | None = None,  # gets the MB of each block, at least 1
 ) -> Iterator[pl.DataFrame]:
-    """Read some fields of every line of JSON Lines, a block at a time, or of a list's objects.
-
-    `paths` has the keys to each column; `advance` gets the MB of each block, at least 1.
-    """
+    """Read some fields of every line of JSON Lines, a block at a time, or of a list's objects."""
     try:
         if _is_list(path):
             yield _table(_objects(path), paths, str(path))
@@ -261,7 +251,6 @@ _UTF8_MARK = b"\xef\xbb\xbf"  # of UTF-8, which some editors write
 
 
 def _lines_before(path: str | Path, end: int) -> int:
-    """Count the lines that end before a offset in a file."""
     number = 0
     with open(path, "rb") as file:
         while end > 0 and (block := file.read(min(end, JSON_BLOCK_BYTES))):

@@ -68,7 +68,6 @@ class Group:
                 raise ValueError(f"dimensions of {name} contradict themselves")
 
     def __getitem__(self, name: str) -> Variable:
-        """A variable or coordinate; KeyError where there is none."""
         return self.coords[name] if name in self.coords else self.data_vars[name]
 
     def select(self, *names: str) -> "Group":
@@ -89,7 +88,6 @@ class Group:
         return Group(data_vars, coords, self.attrs)
 
     def __contains__(self, name: object) -> bool:
-        """Test whether there is such a variable or coordinate."""
         return name in self.data_vars or name in self.coords
 
     @cached_property

@@ -105,7 +105,6 @@ def too_wide(table: pl.DataFrame, size: int, where: str) -> Violation | None:
 
 
 def _allowed_bytes(size: int) -> int:
-    """Bound the bytes of memory for a file of some size."""
     return max(_FREE_BYTES, _MEMORY_RATIO * size)
 
 

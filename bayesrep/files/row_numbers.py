@@ -13,18 +13,14 @@ TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".xlsx"
 
 @dataclass(frozen=True)
 class Place:
-    """A table, and the numbering of its rows in its file: `first` is that of the first.
-
-    A header counts as a line; `row_places` are the places of some rows among all.
-    """
+    """A table, and the numbering of its rows in its file."""
 
     name: str
     noun: str = "row"
-    first: int = 1
-    row_places: tuple[int, ...] | None = None
+    first: int = 1  # number of the first row; a header counts as a line
+    row_places: tuple[int, ...] | None = None  # of some rows among all
 
     def __str__(self) -> str:
-        """Its name, as messages begin."""
         return self.name
 
     @classmethod

@@ -92,7 +92,6 @@ class _SoundFiles:
 
     @cached_property
     def trials(self) -> set[str]:
-        """The digests."""
         if self.file is not None:
             with suppress(OSError, ValueError):
                 return set(self.file.read_text(encoding="ascii").split())
@@ -220,7 +219,6 @@ def _load(request: dict[str, Any]) -> Callable[..., Violation | None]:
 
 
 def _limit(request: dict[str, Any]) -> None:
-    """Set the limits of one request, where the system has such."""
     _set_alarm(request["seconds"])
     try:
         import resource

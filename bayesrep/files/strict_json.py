@@ -83,10 +83,7 @@ def read(path: str | Path) -> Any:
 
 
 def beginning(text: str, start: int = 0) -> tuple[Any, int]:
-    """The value that begins at a place of a text, and where it ends; a ValueError as of `parse`.
-
-    NaN and infinities are let through, and neither numbers nor texts are judged.
-    """
+    """The value that begins at a place of a text, and where it ends; a ValueError as of `parse`."""
     try:
         with _collector_paused(len(text) - start):
             value, end = _LENIENT_DECODER.raw_decode(text, start)

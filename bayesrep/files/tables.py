@@ -12,13 +12,7 @@ from bayesrep.errors import StudyError, TableWarning, did_you_mean, listing, rea
 from bayesrep.files import delimited, parquet
 from bayesrep.files.names import normalize_cells
 from bayesrep.files.row_numbers import TEXT_ENDINGS, Place
-from bayesrep.files.text_table import (
-    Rename,
-    Sheet,
-    leave_out_index,
-    name_columns,
-    take_only_sheet,
-)
+from bayesrep.files.text_table import Rename, Sheet, leave_out_index, name_columns, take_only_sheet
 
 TABLE_ENDINGS = (*TEXT_ENDINGS, ".parquet")
 _COLUMN_SPELLINGS = {"data_set": "dataset"}

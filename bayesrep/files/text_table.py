@@ -13,15 +13,10 @@ from bayesrep.errors import StudyError, TableWarning, Violation, listing, plain_
 from bayesrep.files.names import normalize_cells, normalize_name, normalize_names
 from bayesrep.files.row_numbers import Place
 
-MAX_TEXT_BYTES, MAX_EXPANSION = 2**26, 50
-"""Allowed bytes of an unpacked table: at least the first, or so many times its file's."""
-
-MAX_COLUMNS = 2**16
-"""Largest number of columns, each of which costs time however short it is."""
+MAX_TEXT_BYTES, MAX_EXPANSION = 2**26, 50  # of an unpacked table: bytes, or times its file's
+MAX_COLUMNS = 2**16  # largest number of columns, each of which costs time however short it is
 MAX_LINES_ABOVE = 5  # lines below the first among which a header is looked for
-UNNAMED_PREFIX = "\0"
-"""Start of the name of an unnamed column; no other name has it."""
-
+UNNAMED_PREFIX = "\0"  # start of the name of an unnamed column; no other name has it
 _NAMELESS_PATTERN = re.compile(
     rf"{UNNAMED_PREFIX}\d+|Unnamed: \d+(\.\d+)*|__index_level_\d+__|\.\.\.\d+"
 )
@@ -84,10 +79,8 @@ def tidy_sheet(frame: pl.DataFrame, place: Place) -> Sheet:
 def leave_out_index(
     frame: pl.DataFrame, place: Place, columns: Collection[str] = (), index: Collection[str] = ()
 ) -> pl.DataFrame:
-    """Drop the index of a data frame, which is neither a classifier nor a group of images.
-
-    Names among `columns` are the reader's own; those among `index` are an index by metadata.
-    """
+    """Drop the index of a data frame, which is neither a classifier nor a group of images."""
+    # Names among `columns` are the reader's own; those among `index` are an index by metadata.
     unnamed_columns, named = list[str](), list[str]()
     for number, column in enumerate(frame, 1):
         name, unnamed = column.name, column.name.startswith(UNNAMED_PREFIX)

@@ -123,7 +123,6 @@ def flags(column: pl.Series, where: str | Place) -> pl.Series:
 
 
 def _flag_rule(column: pl.Series, wrong: pl.Series) -> LiteralString:
-    """Choose the rule that values break which are neither yes nor no."""
     text = column.filter(wrong).cast(pl.String).str.strip_chars()
     values = parse_numbers(text.str.strip_chars_end("% "))
     if len(values) and not values.null_count():
@@ -156,7 +155,6 @@ def whole_numbers(column: pl.Series, where: str | Place, *, missing: bool = Fals
 
 
 def _count_rule(column: pl.Series, wrong: pl.Series) -> LiteralString:
-    """Choose the rule that values break which are not counts."""
     text = column.filter(wrong).cast(pl.String).str.strip_chars()
     share = text.str.contains("%", literal=True) | (parse_numbers(text) < 1)
     if len(text) and share.fill_null(value=False).all():

@@ -68,8 +68,7 @@ def read_workbook(file: Path, rename: Rename) -> list[Sheet]:
     ]
 
 
-_Cells = dict[int, tuple[str, bool]]
-"""The non-empty cells of a row, by column: the text, and True for a date."""
+_Cells = dict[int, tuple[str, bool]]  # a row's text by column, and True for a date
 
 
 def _rows(sheet: Any) -> list[_Cells]:
@@ -121,7 +120,6 @@ def _text(cell: Any) -> str:
 
 
 def _sheet(rows: list[_Cells], where: str, rename: Rename) -> Sheet:
-    """Convert a sheet's rows to columns."""
     start = next(place for place, row in enumerate(rows) if row)
     body = rows[start + 1 :]
     used = sorted({place for row in rows[start:] for place in row})

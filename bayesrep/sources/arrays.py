@@ -150,7 +150,6 @@ def _read_one_classifier(path: Path, images: int) -> tuple[NDArray[np.int64], Fl
 def _classes(
     folder: Path, columns: set[int], numbers: Sequence[NDArray[np.integer[Any]]]
 ) -> tuple[str, ...]:
-    """Names of the classes, as many as there are probabilities."""
     if len(columns) > 1:
         counts = " and ".join(map(str, sorted(columns)))
         raise StudyError("arrays-class-counts-differ", folder=folder, class_counts=counts)

@@ -19,8 +19,7 @@ from bayesrep.sources.exports.label_studio import Annotation, collect_answers, c
 from bayesrep.sources.exports.mturk import with_task_answers
 from bayesrep.sources.raw_answers import name_nobodies
 
-PAGE_FORMAT = "bayesrep answers 1"
-"""Format of the offline page's files."""
+PAGE_FORMAT = "bayesrep answers 1"  # format of the offline page's files
 ASSIGNMENT_SCHEMA: Mapping[str, Any] = {
     "task": pl.String,
     "worker": pl.String,
@@ -72,7 +71,6 @@ def read_assignments(paths: Sequence[str | Path]) -> pl.DataFrame:
 
 
 def _mturk(path: str | Path) -> pl.DataFrame:
-    """Read batch results of Mechanical Turk: a row an assignment."""
     table, where = read_only(path)
     require(table, _MTURK_COLUMNS, where)
     if "Answer.taskAnswers" in table.columns:
@@ -111,7 +109,6 @@ _ZONE_OFFSETS = {"PDT": "-0700", "PST": "-0800", "UTC": "+0000", "GMT": "+0000"}
 
 
 def _json(path: str | Path) -> pl.DataFrame:
-    """Read a file of the offline page, or an export of Label Studio."""
     content = strict_json.read(path)
     is_page = isinstance(content, dict) and content.get("format") == PAGE_FORMAT
     if not is_page and not isinstance(content, list):

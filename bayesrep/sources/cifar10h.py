@@ -23,8 +23,6 @@ from bayesrep.studies.draft import StudyContents
 from bayesrep.types import Bools, Ints
 
 CIFAR10H_COUNTS_FILE = "cifar10h-counts.npy"
-CIFAR10H_PREDICTIONS_FOLDER = "model_predictions/original_predictions"
-"""Paths of the files within the published folders."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +95,7 @@ def _list_published_files(path: Path) -> list[Path]:
         f"data/{CIFAR10H_COUNTS_FILE}",
         "*labels.npy",
         "data/*labels.npy",
-        CIFAR10H_PREDICTIONS_FOLDER,
+        "model_predictions/original_predictions",
     )
     return [file for name in names for file in sorted(path.glob(name))]
 
@@ -138,7 +136,6 @@ def read_cifar10h(
         )
     check_range(labels_path, labels, counts.shape[1])
     files = json_files(predictions)
-    # A classifier is right where its most probable class is the label.
     columns = [read_predicted_classes(path, len(labels)) == labels for path in files]
     return Cifar10H(
         counts=counts,

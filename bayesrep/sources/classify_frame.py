@@ -51,7 +51,6 @@ def read_fates_frame(path: str | Path) -> pl.DataFrame:
 
 
 def _read(path: str | Path, columns: Sequence[str], published: str) -> Any:
-    """A published frame that has these columns."""
     frame = read_frame(path)
     if missing := [name for name in columns if name not in frame]:
         raise StudyError(

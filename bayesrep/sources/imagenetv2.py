@@ -195,7 +195,6 @@ def read_test_set(
 
 
 def _classes(path: Path, labels: NDArray[np.str_]) -> tuple[str, ...]:
-    """The wnids in the order of the class numbers."""
     entries = strict_json.read(path)
     try:
         numbers = {int(entry["cid"]): str(entry["wnid"]) for entry in entries}
@@ -210,7 +209,6 @@ def _classes(path: Path, labels: NDArray[np.str_]) -> tuple[str, ...]:
 def _build_annotated_set(
     answers: Predictions, counts: pl.DataFrame, tables: Sequence[Path]
 ) -> AnnotatedSet:
-    """Join counts and predictions, in the order of the image list."""
     where = ", ".join(map(str, tables))
     rows = counts.filter(pl.col("dataset") == answers.dataset).drop("dataset")
     if rows.height == 0:

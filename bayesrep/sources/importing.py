@@ -29,10 +29,7 @@ def import_files(
     progress: bool = False,
     **options: Any,
 ) -> StudyContents:
-    """Read published data or tables, write them to a folder, and return its contents.
-
-    Workers' names become codes, unless `keep_workers`; `selections` are rules by data set.
-    """
+    """Read published data or tables, write them to a folder, and return its contents."""
     reader = READERS[source]
     parameters = signature(reader.read).parameters
     reader_options = {name: value for name, value in options.items() if value is not None}
@@ -41,8 +38,7 @@ def import_files(
         try:
             rules[name] = Selection.parse(rule)
         except StudyError as error:
-            place = f"--selection of {name!r}"
-            raise OptionError(error.violation.add_place(place)) from None
+            raise OptionError(error.violation.add_place(f"--selection of {name!r}")) from None
     ours = {"keep_workers": keep_workers, "progress": progress}
     reader_options |= {name: value for name, value in ours.items() if name in parameters}
     if "name" in parameters and parameters["name"].default is None:

@@ -13,8 +13,7 @@ from bayesrep.files.values import are_controls, is_missing, texts
 from bayesrep.sources.match_names import explain_absence, match_image_names
 from bayesrep.sources.raw_answers import EMPTY_ANSWER
 
-MAX_ROWS = 10_000_000
-"""Largest number of rows of a table of all answers, or images, by all labels."""
+MAX_ROWS = 10_000_000  # largest number of rows of a table of all answers, or images, by all labels
 _IMAGE_ID = ["dataset", "image"]
 _LABEL_KEY = [*_IMAGE_ID, "label"]
 
@@ -104,8 +103,7 @@ class Own:
 
     answers: pl.DataFrame  # answers whose label is the image's own
     labels: pl.DataFrame  # `dataset`, `image`, `label` of the images that have answers
-    # Labels in the answers' spelling, if their case differs, to the own labels.
-    spellings: Mapping[str, str]
+    spellings: Mapping[str, str]  # labels in another case to the own labels
     left_out: Mapping[str, int]  # number of other answers, by reason
 
     def mark(self, counts: pl.DataFrame) -> pl.DataFrame:
@@ -216,7 +214,6 @@ def own_labels(
         )
         own_answers = own_answers.join(yes, on=["row", "label"], how="left", maintain_order="left")
         own_answers = own_answers.with_columns(pl.col("answer").fill_null("no"))
-    # Report the number of discarded answers.
     left_out = {
         "about images without a label": len(numbered) - len(about_labelled),
         "about another label": len(about_labelled) - len(own_answers),

@@ -55,17 +55,14 @@ _EXPLAINED_KEYS: Mapping[str, pl.Expr] = {
 def match_image_names(
     frame: pl.DataFrame, counted: pl.Series, *, dataset: str, where: str, counts: str, covers: bool
 ) -> pl.DataFrame:
-    """Rename one data set's images to the counts' names; refuse if most match, but not all.
-
-    With `covers` the counted images must all be in the table, rather than the table's counted.
-    """
+    """Rename one data set's images to the counts' names; refuse if most match, but not all."""
+    # With `covers` the counted images must all be in the table, rather than the table's counted.
     own = frame.filter(pl.col("dataset") == dataset).select(
         pl.col("image").unique(maintain_order=True)
     )
     theirs = counted.unique(maintain_order=True).to_frame("image")
     needed, available = (theirs, own) if covers else (own, theirs)
     strange = needed.join(available, on="image", how="anti").height
-    # Equal names need no matching.
     if not own.height or not strange:
         return frame
     best = _find_best_way(own, theirs, needed.height)
@@ -73,7 +70,6 @@ def match_image_names(
         return frame
     n_unmatched, description, pairs = best
     old, new = next((row for row in pairs.iter_rows() if row[0] != row[1]), pairs.row(0))
-    # A partial match is refused with examples.
     if n_unmatched:
         side = "new" if covers else "image"
         lost = needed.join(pairs.select(pl.col(side).alias("image")), on="image", how="anti")
@@ -87,13 +83,11 @@ def match_image_names(
             matching=description,
             images=listing(lost["image"]),
         )
-    warnings.warn(
-        TableWarning(
-            f"{where}: {pairs.height:,} images of {dataset!r} are matched with {counts} "
-            f"{description}: {old!r} is {new!r}"
-        ),
-        stacklevel=2,
+    text = (
+        f"{where}: {pairs.height:,} images of {dataset!r} are matched with {counts} "
+        f"{description}: {old!r} is {new!r}"
     )
+    warnings.warn(TableWarning(text), stacklevel=2)
     renamed = frame.join(
         pairs.with_columns(dataset=pl.lit(dataset)),
         on=["dataset", "image"],

@@ -144,7 +144,6 @@ def deal_answers(
 
 
 def _draw(rng: np.random.Generator, candidates: Ints, matched: Ints, target: Ints) -> Ints:
-    """Draw the target number of candidates at each count of the matching batch."""
     chosen: list[Ints] = []
     for count, number in enumerate(target):
         pool = candidates[matched == count]

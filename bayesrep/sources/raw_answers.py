@@ -16,8 +16,7 @@ from bayesrep.sources.exports.reassessed import read_reassessed
 from bayesrep.sources.exports.tables import read_answer_table, read_crowd_kit
 from bayesrep.studies.representation import number
 
-EMPTY_ANSWER = "(empty)"
-"""Word for no answer, as of a box that was not ticked."""
+EMPTY_ANSWER = "(empty)"  # word for no answer, as of a box that was not ticked
 RAW_SOURCES: Mapping[str, Callable[[str | Path, Columns], pl.DataFrame]] = {
     "table": read_answer_table,
     "crowd-kit": read_crowd_kit,
@@ -67,10 +66,8 @@ def read_raw(source: str, path: str | Path, columns: Columns | None = None) -> p
 
 
 def name_nobodies(table: pl.DataFrame, question: Sequence[str], where: str) -> pl.DataFrame:
-    """Give every answer without a worker's name a worker of its own.
-
-    A word for a missing value is none where it would have answered a question twice.
-    """
+    """Give every answer without a worker's name a worker of its own."""
+    # A word for a missing value is none where it would have answered a question twice.
     worker, is_repeated = table["worker"], table.select(question).is_duplicated()
     nobodies = worker.filter(is_repeated & is_missing(worker)).unique().implode()
     nobody = lack_names(worker) | worker.is_in(nobodies).fill_null(value=False)
@@ -133,7 +130,6 @@ def decide(
     if not words["yes"] and not words["no"]:
         is_flag = parse_flags(word).set(is_maybe, None)
         is_yes, is_no = ((is_flag == each).fill_null(value=False) for each in (True, False))
-    # A word in no list is refused with how often it occurs.
     if len(strange := answers.filter(~(is_yes | is_no | is_maybe))):
         counted = strange["answer"].value_counts(sort=True).rows()
         words_text = listing(
@@ -144,7 +140,6 @@ def decide(
         raise OptionError("answer-without-meaning", answers=words_text, hint=hint if comma else "")
     if maybe_is == "yes":
         is_yes |= is_maybe
-    # A random half of the maybes counts as yes, the other as no.
     elif maybe_is == "half":
         rows = np.flatnonzero(is_maybe.to_numpy())
         half = np.random.default_rng(seed).permutation(rows)[: len(rows) // 2]

@@ -14,15 +14,13 @@ try:
 except ImportError:  # Windows, where every process makes all runs
     fcntl = None
 
-CLAIMS_FILE = ".claims"
-FOLDER_CLAIM = "0"
-"""Claim on writing the record and the tables; every other key is a run's."""
+FOLDER_CLAIM = "0"  # claim on writing the record and the tables; every other key is a run's
 
 
 @contextmanager
 def open_claims(out: Path) -> Generator[int]:
     """The file of claims of a folder, whose closing ends those of this process."""
-    descriptor = os.open(out / CLAIMS_FILE, os.O_RDWR | os.O_CREAT, 0o666)
+    descriptor = os.open(out / ".claims", os.O_RDWR | os.O_CREAT, 0o666)
     try:
         yield descriptor
     finally:

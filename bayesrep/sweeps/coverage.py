@@ -14,8 +14,7 @@ SCORE_COLUMNS = (
     *("single_width", "seconds", "ess_per_second"),
 )
 """Columns of `scores` after the axes."""
-UNCHOSEN = ("default", "all", MISSING_TEXT)
-"""What a run leaves to the library: a setting, which answers, and what it has no use for."""
+UNCHOSEN = ("default", "all", MISSING_TEXT)  # a setting or answers left to the library; no use
 
 
 def varying_axes(runs: pl.DataFrame) -> list[str]:
@@ -38,7 +37,6 @@ def _owners(runs: pl.DataFrame, axis: str) -> list[str]:
 
 
 def _words(runs: pl.DataFrame, axis: str) -> list[str]:
-    """The values of an axis as a table shows them."""
     values, owners = runs[axis].to_list(), _owners(runs, axis)
     having = {owner for owner, value in zip(owners, values, strict=True) if value is not None}
     default, absent = UNCHOSEN[axis == "annotators"], UNCHOSEN[-1]
@@ -58,7 +56,6 @@ def scores(runs: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
     """A row for each method and combination of the axes that vary, in the grid's order."""
     axes = varying_axes(runs)
     table = runs.with_columns(*(pl.Series(name, _words(runs, name)) for name in axes))
-    # Errors and coverage of the mean gap, and of single classifiers.
     gaps, singles = (
         estimates.filter(quantity=name).select(
             "run",

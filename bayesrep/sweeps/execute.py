@@ -31,8 +31,7 @@ VERSIONED_PACKAGES = ("jax", "jaxlib", "numpyro", "numpy")
 QUIET_WARNINGS = (ConvergenceWarning, EstimateWarning, TableWarning)
 """Warnings whose words are in the run's verdict and advice, or are of the study alone."""
 
-Result = dict[str, Any]
-"""Result of a run: plain numbers and text, which JSON can hold."""
+Result = dict[str, Any]  # result of a run: plain numbers and text, which JSON can hold
 
 
 def result_of(run: SweepRun) -> Result:
@@ -47,42 +46,30 @@ def result_of(run: SweepRun) -> Result:
             study = study_of(run.study)
             if run.annotators is not None:
                 study = keep_answers(study, run.annotators)
-            result |= describe_study(study)
+            result |= {
+                "fingerprint": study.fingerprint(),
+                "images": len(study.reference.images),
+                "replication_images": len(study.replication.images),
+                "classifiers": len(study.classifiers),
+            }
             result |= (_fit if run.fits else _estimate)(run, study, watch)
     except BayesrepError as error:
         result["error"] = reason(error)
     except Exception as error:
-        if not out_of_memory(error):
+        # Memory ran out: Python's, or that of a JAX device.
+        if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in str(error):
             raise
         result["error"] = f"out of memory: {str(error).partition(chr(10))[0][:200]}"
     result["seconds"] = watch.seconds() | result.pop("of_fit", {})
     return result
 
 
-def out_of_memory(error: Exception) -> bool:
-    """Return whether memory ran out: Python's, or that of a JAX device."""
-    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
-
-
-def describe_study(study: Study) -> Result:
-    """Describe a study by its name and size."""
-    return {
-        "fingerprint": study.fingerprint(),
-        "images": len(study.reference.images),
-        "replication_images": len(study.replication.images),
-        "classifiers": len(study.classifiers),
-    }
-
-
 def quantities(reference: Floats, adjusted: Floats) -> Floats:
     """The quantities, each classifier's and then all together's, from adjusted accuracies."""
-    of_all = (
-        adjusted.mean(axis=-1),
-        bias_corrected_gap(reference, adjusted).mean(axis=-1),
-        np.asarray(accuracy_line(reference, adjusted)[0]),
-    )
     gaps = bias_corrected_gap(reference, adjusted)
-    return np.concatenate([adjusted, gaps, np.stack(of_all, axis=-1)], axis=-1)
+    slope = np.asarray(accuracy_line(reference, adjusted)[0])
+    of_all = np.stack([adjusted.mean(axis=-1), gaps.mean(axis=-1), slope], axis=-1)
+    return np.concatenate([adjusted, gaps, of_all], axis=-1)
 
 
 def estimates(study: Study, value: Floats, sd: Floats, lower: Floats, upper: Floats) -> Result:
@@ -99,7 +86,6 @@ def estimates(study: Study, value: Floats, sd: Floats, lower: Floats, upper: Flo
 
 
 def _estimate(run: SweepRun, study: Study, watch: Stopwatch) -> Result:
-    """Run an estimator, with the library's own intervals."""
     watch.stage("estimating")
     settings: dict[str, Any] = dict(run.settings)
     with warnings.catch_warnings(record=True) as caught:
@@ -118,7 +104,6 @@ def _estimate(run: SweepRun, study: Study, watch: Stopwatch) -> Result:
 
 
 def _fit(run: SweepRun, study: Study, watch: Stopwatch) -> Result:
-    """Fit a model; return its estimates whether or not it has converged."""
     cut = run.method == "cut"
     method: Any = "nuts" if cut else run.method
     feedback: Any = "cut" if cut else "full"

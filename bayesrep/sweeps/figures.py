@@ -56,7 +56,6 @@ def sweep_figure(runs: pl.DataFrame, estimates: pl.DataFrame) -> Spec:
 
 
 def _looks(methods: Sequence[str]) -> Spec:
-    """Channels of colour and shape, and a key with the methods' names."""
     looks = {each: look_of("joint" if each in FIT_METHODS else each) for each in methods}
     same = [[other for other in methods if looks[other].css == looks[each].css] for each in methods]
     shapes = [SHAPES[a.index(each) % len(SHAPES)] for a, each in zip(same, methods, strict=True)]

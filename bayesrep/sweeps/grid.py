@@ -1,13 +1,6 @@
 """A grid as its TOML file states it: read, checked name by name, and expanded into runs.
 
-    method = ["naive", "em-spline", "laplace"]
-    annotators = ["all", 5, 10]        # kept of every image's answers
-    [[study]]
-    simulate = { images = 2000, annotators = 20, classifiers = 10, seed = [1, 2, 3] }
-    [options]                          # fields of the model's options
-    components = ["default", 3]
-
-Every name takes a value or a list of values, and all lists make one grid. No check needs data.
+docs/how-to/mcmc-experiments.md has its names. No check needs data.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -29,8 +22,7 @@ from bayesrep.sweeps.run_spec import FIT_METHODS, MAX_RUNS, StudySpec, SweepRun,
 from bayesrep.sweeps.study_specs import studies_at
 from bayesrep.sweeps.toml import Check, GridPlace
 
-ALL_ANSWERS = "all"
-"""Name in a grid for every answer that there is."""
+ALL_ANSWERS = "all"  # name in a grid for every answer that there is
 NEEDED_KEYS = {"method": "a method or a list of them", "study": "a [[study]]"}
 
 
@@ -102,7 +94,6 @@ def _note_faults(faults: list[BayesrepError]) -> Generator[None]:
 
 
 def _models(axes: Mapping[str, tuple[Value, ...]]) -> list[str]:
-    """Names of the models of a grid."""
     return [str(model or "joint") for model in axes.get("model", ("joint",))]
 
 
@@ -142,14 +133,12 @@ AXIS_CHECKS: Mapping[str, Check] = {
 
 @cache
 def _options(model: str) -> Mapping[str, Field[Any]]:
-    """Fields of a model's options."""
     return {each.name: each for each in fields(MODELS[model].options())}
 
 
 def _read_options(
     place: GridPlace, table: Any, models: Sequence[str], faults: list[BayesrepError]
 ) -> Mapping[str, tuple[Value, ...]]:
-    """Values of the options, each such as every model takes that has the option."""
     takers: dict[str, list[str]] = {}
     for model in models:
         for name in _options(model):

@@ -9,18 +9,13 @@ from bayesrep.choices import CHAIN_ARGUMENTS, STRATEGIES, find_strategy
 from bayesrep.files.digests import digest_value
 
 Value: TypeAlias = str | int | float | bool | tuple[float, float] | None
-Settings: TypeAlias = tuple[tuple[str, Value], ...]
-"""Values by name, in the order of the names."""
+Settings: TypeAlias = tuple[tuple[str, Value], ...]  # values by name, in the order of the names
 
-FIT_METHODS = ("auto", *STRATEGIES)
-"""Methods that fit a model; "cut" is `bayesrep.fit` by nuts with the feedback cut."""
+FIT_METHODS = ("auto", *STRATEGIES)  # "cut" is `bayesrep.fit` by nuts with the feedback cut
 OF_FITS = ("model", *CHAIN_ARGUMENTS, "draws", "device")
 """Axes of fits; a sampler has its own of those of chains."""
-OF_POINTS = ("bootstrap",)
-MAX_RUNS = 10_000
-"""Runs that a grid may state."""
-NO_SEED = ("raw", "naive", "jackknife")
-"""Estimators without anything random, unless they are bootstrapped."""
+MAX_RUNS = 10_000  # runs that a grid may state
+NO_SEED = ("raw", "naive", "jackknife")  # nothing random, unless they are bootstrapped
 
 
 @dataclass(frozen=True)
@@ -112,7 +107,7 @@ def _settings(
 ) -> Iterator[tuple[Settings, Settings]]:
     """Settings and options of a method: every combination of those for which it has a use."""
     if method not in FIT_METHODS:
-        used = {name: axes[name] for name in OF_POINTS if name in axes}
+        used = {name: axes[name] for name in ("bootstrap",) if name in axes}
         yield from ((settings, ()) for settings in combinations(used))
         return
     unused = set(CHAIN_ARGUMENTS) - set(find_strategy(method).arguments)

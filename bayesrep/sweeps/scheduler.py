@@ -1,7 +1,6 @@
 """Making the runs that are missing, in this process or in several, and when that will end.
 
-Each process has its share of the cores, and its own GPU where there are any. A finished run is
-written before anything is said of it: by who made it, of a Ray cluster by who asked for it.
+A finished run is written before anything is said of it: of a Ray cluster by who asked for it.
 """
 
 import os
@@ -28,8 +27,7 @@ from bayesrep.sweeps.studies import add_contents
 
 SIZE_AXES = ("study_images", "study_classifiers", "model", "chains", "warmup", "draws", "bootstrap")
 """Axes that decide how long a method takes, beside which study it is."""
-OnResult: TypeAlias = Callable[[SweepRun, Result], None]
-"""Called with every finished run."""
+OnResult: TypeAlias = Callable[[SweepRun, Result], None]  # called with every finished run
 
 
 class FinishedRun(NamedTuple):
@@ -60,18 +58,14 @@ class Forecast(NamedTuple):
 
 
 def forecast(done: Sequence[FinishedRun], remaining: Sequence[SweepRun], jobs: int) -> Forecast:
-    """The time that is left, from the finished runs of the same method and size.
-
-    The first of them compiles what the others use, and does not count where there are others; of a
-    size that none has, runs of the method at any size count.
-    """
+    """The time that is left, from finished runs of the same method and size; else at any size."""
     seconds, untimed = 0.0, dict[str, int]()
     means: dict[tuple[str, tuple[Any, ...] | None], float] = {}
     for method, size in {(run.method, size_of(run)) for run in remaining}:
         of_method = [each for each in done if each.method == method]
         same_size = [each.seconds for each in of_method if each.size == size]
         if times := same_size or [each.seconds for each in of_method]:
-            means[method, size] = statistics.fmean(times[1:] or times)
+            means[method, size] = statistics.fmean(times[1:] or times)  # the first compiles for all
     for run in remaining:
         mean = means.get((run.method, size_of(run)))
         if mean is None:
@@ -132,17 +126,14 @@ def make_here(
 def make(
     missing: Sequence[SweepRun], out: Path, *, jobs: int, gpus: int, on_result: OnResult
 ) -> int:
-    """Make runs that no other process makes and keep what each comes to; how many these were.
-
-    Those of other processes are waited for at the end, and made where these have died.
-    """
+    """Make runs that no other process makes and keep what each comes to; how many these were."""
     n_made = 0
     with ExitStack() as stack:
         if jobs == 1:
             stack.enter_context(kept_programs())
         take_share = partial(_take_share, jobs=jobs, gpus=gpus)
         map_tasks = stack.enter_context(open_pool(jobs, begin=take_share))
-        for wait in (False, True):
+        for wait in (False, True):  # at the end for other processes, whose runs may have died
             others: list[SweepRun] = []
             for place, made in map_tasks(_make_run, [(run, out, wait) for run in missing]):
                 if made is None:
@@ -194,8 +185,7 @@ def _make_run(task: tuple[SweepRun, Path, bool]) -> tuple[Result, bool] | None:
         return result, True
 
 
-_PROCESS_CONTEXT = ExitStack()
-"""Contexts entered for as long as a process lives."""
+_PROCESS_CONTEXT = ExitStack()  # contexts entered for as long as a process lives
 
 
 def _take_share(place: int, jobs: int, gpus: int) -> None:

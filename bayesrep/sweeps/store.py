@@ -37,8 +37,7 @@ RESULT_TYPES: Mapping[str, type] = {
     "versions": dict,
 }
 """The columns of a run's result that are the same whenever it is made, and what they hold."""
-OTHER_COLUMNS = {"run", "seconds", *RESULT_TYPES, *SCORE_COLUMNS}
-"""Names that no axis has."""
+OTHER_COLUMNS = {"run", "seconds", *RESULT_TYPES, *SCORE_COLUMNS}  # names that no axis has
 RUN_STAGES = ("estimating", "fitting", "summary")
 """Stages that are a run's own; further ones are parts of "fitting"."""
 ESTIMATE_TYPES = {
@@ -73,7 +72,6 @@ def begin(out: Path, file: Path, runs: Sequence[SweepRun]) -> None:
 
 
 def _refuse_others(out: Path, file: Path, requested: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse a record of another version, or of runs that are not asked for."""
     if (old := _record(out)) is not None:
         if old["version"] != __version__:
             raise OptionError(

@@ -22,8 +22,7 @@ from bayesrep.studies.study import Study
 from bayesrep.sweeps.run_spec import StudySpec
 from bayesrep.types import Floats
 
-ANSWERS_SEED = 0
-"""Decides which answers are kept, in every sweep the same."""
+ANSWERS_SEED = 0  # decides which answers are kept, in every sweep the same
 
 
 @lru_cache(maxsize=1)  # runs of one study follow one another
@@ -87,7 +86,6 @@ def keep_answers(study: Study, annotators: int) -> Study:
 
 
 def _keep_of_set(data: AnnotatedSet, annotators: int, rng: np.random.Generator) -> AnnotatedSet:
-    """A data set with so many answers about every image."""
     n = np.full(len(data.images), annotators, dtype=np.int64)
     answers = data.answers
     if answers is None:

@@ -15,7 +15,6 @@ from bayesrep.sweeps.run_spec import StudySpec, combinations
 from bayesrep.sweeps.toml import Check, GridPlace
 
 STUDY_KINDS = ("folder", "simulate", "source")
-LONGEST_COUNT = 10  # digits
 
 
 def studies_at(place: GridPlace, tables: Any) -> Iterator[StudySpec]:
@@ -64,7 +63,7 @@ def _simulations(place: GridPlace, table: Mapping[str, Any], name: str) -> Itera
 def _annotators(place: GridPlace, value: Any) -> int | str:
     if isinstance(value, str):
         low, colon, high = value.partition(":")
-        if colon and all(each.isdecimal() and len(each) < LONGEST_COUNT for each in (low, high)):
+        if colon and all(each.isdecimal() and len(each) < 10 for each in (low, high)):
             return value
     if not bounds.is_of_kind(value, int) or value < 1:
         raise toml.refuse_value(place, value, 'a whole number from 1 on or "LOW:HIGH"')

@@ -9,8 +9,7 @@ from bayesrep import bounds
 from bayesrep.errors import BayesrepError, OptionError, did_you_mean, refuse_any
 from bayesrep.sweeps.run_spec import Value
 
-DEFAULT_WORD = "default"
-"""Name in a grid for the library's default."""
+DEFAULT_WORD = "default"  # name in a grid for the library's default
 
 
 @dataclass(frozen=True)
@@ -28,8 +27,7 @@ class GridPlace:
         return GridPlace(self.file, f"{self.key}.{name}" if self.key else name)
 
 
-Check: TypeAlias = Callable[[GridPlace, Any], Value]
-"""Takes the value that stands at a place, or refuses it."""
+Check: TypeAlias = Callable[[GridPlace, Any], Value]  # takes the value, or refuses it
 
 
 def values(place: GridPlace, entry: Any, check: Check) -> tuple[Value, ...]:

@@ -28,13 +28,9 @@ class Architecture:
 
     name: str  # the user's name
     full_name: str  # timm's architecture and tag of the weights, such as "resnet18.a1_in1k"
-    # Origin of the weights: "hub:timm/resnet18.a1_in1k", "url:https://...", or "sha256:..." of a
-    # file.
-    weights: str
+    weights: str  # "hub:timm/resnet18.a1_in1k", "url:https://...", or "sha256:..." of a file
     file: Path | None  # the file of weights, if they come from a folder
-    # preprocessing, mean, std: preprocessing of its images, with timm's test size and crop if it
-    # has them
-    preprocessing: Preprocessing
+    preprocessing: Preprocessing  # with timm's test size and crop if it has them
     mean: tuple[float, ...]
     std: tuple[float, ...]
     source: str  # timm's name to build it: its full name, "hf-hub:..." or "local-dir:..."
@@ -136,7 +132,6 @@ def _saved_folder(name: str, weights: Path | None) -> Path | None:
 
 
 def _of_config(name: str, file: Path | None, classes: Classes) -> Architecture:
-    """Describe a classifier of the hub, or of a file of weights, by its configuration."""
     load_timm()
     from timm.models import load_model_config_from_hf
     from timm.models._hub import load_model_config_from_path  # not among its public names

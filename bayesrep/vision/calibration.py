@@ -5,8 +5,6 @@ network, at which the labels of some images are likeliest. The likelihood is con
 highest where the expected outputs equal those of the labels on average,
 
     mean over images of  sum_k p_k z_k  =  mean of z_label,    p = softmax(z / T).
-
-Answers stay as they are.
 """
 
 from typing import Any
@@ -29,7 +27,6 @@ def fit_temperature(outputs: NDArray[Any], labels: Ints) -> float:
     outputs, labels = outputs[counted], labels[counted]
 
     def slope(inverse: float) -> float:
-        """Differentiate the negative log likelihood in 1 / T, summed over images."""
         total = 0.0
         for first in range(0, len(labels), BATCH_IMAGES):
             values = outputs[first : first + BATCH_IMAGES].astype(np.float64)

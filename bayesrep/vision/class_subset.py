@@ -32,9 +32,7 @@ class ClassSubset:
     source: str  # the user's name for it
     labelled: Classes  # classes of the images' labels: those of the outputs, or ObjectNet's
     chosen: Classes  # classes of the answers, with their outputs
-    # int64 [len(labelled)]: number among the chosen classes of each labelled class, -1 if it is not
-    # chosen.
-    numbers: Ints
+    numbers: Ints  # [len(labelled)]: number of each among the chosen classes, -1 if it is not one
 
     @property
     def description(self) -> str:
@@ -103,7 +101,6 @@ def check_few_classes(images: ImageSet, path: str | Path) -> None:
 
 
 def _built_in(name: str) -> list[str]:
-    """The wnids of a data set of fewer classes, as timm ships them."""
     file = f"_info/{name.replace('-', '_')}_synsets.txt"
     try:
         return files("timm.data").joinpath(file).read_text(encoding="ascii").split()
@@ -114,7 +111,6 @@ def _built_in(name: str) -> list[str]:
 
 
 def _choose(source: str, written: Sequence[str], classes: Classes) -> ClassSubset:
-    """Choose some outputs, each one class, by names or by numbers."""
     named = any(name in classes.index for name in written)
     numbers = [
         classes.index.get(name, -1)

@@ -26,8 +26,7 @@ class Classes:
     names: tuple[str, ...]  # tuple of K str: names in files of predictions; wnids for ImageNet
     folders: tuple[str, ...]  # tuple of K str: names of folders of images
     file: Path | None = None  # their table; None for ImageNet's
-    # tuple of K tuples of int: outputs of each class, for a subset
-    # (`bayesrep.vision.class_subset`); empty if class k is output k.
+    # [K]: outputs of each class, for a subset; empty if class k is output k.
     outputs: tuple[tuple[int, ...], ...] = ()
 
     def __len__(self) -> int:
@@ -103,7 +102,6 @@ def read_classes(path: str | Path) -> Classes:
 
 
 def _order(file: Path, written: list[int]) -> list[int]:
-    """The row of every index 0, 1, ..., each there once."""
     if not 2 <= len(written) <= MAX_CLASSES:
         raise PredictionError(
             "class-rows-out-of-range", file=file, row_count=len(written), most_rows=MAX_CLASSES
@@ -125,7 +123,6 @@ def _order(file: Path, written: list[int]) -> list[int]:
 
 
 def _check_called(file: Path, names: list[str], folders: list[str]) -> None:
-    """Refuse names that are empty, and those that two classes share."""
     if "" in names:
         raise PredictionError("class-without-name", file=file, index=names.index(""))
     owner: dict[str, int] = {}

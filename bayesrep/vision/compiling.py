@@ -51,7 +51,6 @@ def compile_networks(
 
 
 def _compile_network(network: Network, images: Sequence[Any], device: Device) -> CompiledNetwork:
-    """Compile a network for the largest batches, or give the reason against it."""
     import torch
 
     shape = tuple(max(images, key=len).shape)

@@ -16,13 +16,10 @@ class Device:
     """A device and its settings for networks."""
 
     name: str  # torch's name: "cpu", "cuda", "cuda:1", "mps"
-    # "float32", "bfloat16" or "float16"; the last two by automatic mixed precision, whose shortened
-    # weights are kept (`bayesrep.vision.networks.halve_weights`).
-    precision: str
+    precision: str  # "float32", or by automatic mixed precision "bfloat16" or "float16"
     batch_size: int  # initial number of images of a batch
     compiles: bool = False  # true to compile networks; see `bayesrep.vision.compiling`
-    # True to return every output with the answers; see `bayesrep.vision.logits`.
-    keeps_logits: bool = False
+    keeps_logits: bool = False  # true to return every output with the answers
 
     @property
     def is_mixed(self) -> bool:
@@ -90,7 +87,6 @@ def choose_device(
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise PredictionError("device-not-available", device=name) from error
     cuda = name.startswith("cuda")
-    # Half precision is the default with CUDA alone.
     if precision == "auto":
         precision = "float16" if cuda else "float32"
     batch_size = batch_size or (CPU_BATCH if name == "cpu" else GPU_BATCH)

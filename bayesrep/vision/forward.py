@@ -167,14 +167,11 @@ def send_batch(
     images: Any,
     device: Device,
     classes: Classes,
-    repeat: Callable[[], Any],
+    repeat: Callable[[], Any],  # makes the batch for full precision, where outputs are not finite
     *,
     exact: bool = False,
 ) -> Callable[[], TopFive]:
-    """Send a network one batch [n, 3, H, W]; what is returned waits for its answers.
-
-    Where outputs are not finite, the batch that `repeat` makes is computed in full precision.
-    """
+    """Send a network one batch [n, 3, H, W]; what is returned waits for its answers."""
     import torch
 
     clock, kind = DeviceClock(device), device.name.split(":")[0]

@@ -151,14 +151,12 @@ def _answer(run: DatasetRun, name: str, answering: Ensemble, rows: Ints, device:
 
 
 def _list_classifiers(place: Path) -> list[str]:
-    """The classifiers of which outputs are kept in a data set's folder."""
     if not any(place.glob(f"[!.]*/{VALUES_FILE}")):  # also a folder of several data sets
         raise PredictionError("logits-folder-empty", folder=place)
     return folders.names_in(place, "")
 
 
 def _read_kept(place: Path, names: Iterable[str]) -> dict[str, LogitsFile]:
-    """Read the kept outputs of some classifiers in a data set's folder."""
     available, requested = _list_classifiers(place), dict.fromkeys(names)
     if missing := [name for name in requested if name not in available]:
         raise PredictionError(
@@ -193,7 +191,6 @@ def _check_same_images(place: Path, files: Mapping[str, LogitsFile]) -> None:
 
 
 def _list_kept(source: ImageSource, file: LogitsFile) -> tuple[ImageSet, Any]:
-    """List the images with kept outputs, their row as their place, and the subset of classes."""
     names, meant = file.table["image"].to_list(), file.classes
     chosen = None if source.among is None else read_class_subset(source.among, meant)
     classes = chosen.labelled if chosen else meant

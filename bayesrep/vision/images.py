@@ -47,14 +47,11 @@ _COMPRESSED_ENDINGS = (".tar.bz2", ".tar.xz", ".tar.zst")
 class ImageSet:
     """Images to read one by one, and their labels."""
 
-    # tuple of N str: unique: paths relative to the folder or archive, or as the table of paths
-    # gives them; as `bayesrep.files.names` has names, whatever the files themselves are called.
+    # N unique paths relative to the folder or archive, or as the table of paths gives them.
     names: tuple[str, ...]
     labels: Ints  # int64 [N]: class numbers, of `classes`
-    files: tuple[str, ...]  # tuple of str: files on disk
-    # int64 [N, 3]: number in `files` of each image's file, offset of the image, and its size in
-    # bytes (-1: the whole file).
-    place: Ints
+    files: tuple[str, ...]  # on disk
+    place: Ints  # int64 [N, 3]: number in `files`, offset, and size in bytes (-1: the whole file)
     classes: Classes = IMAGENET  # the classes
     # Files that are not images, by reason.
     passed_over: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
@@ -118,14 +115,7 @@ class _ImageFile:
 def list_images(
     path: str | Path, *, labels: str | Path | None = None, classes: Classes = IMAGENET
 ) -> ImageSet:
-    """List the images under a path and the class of each.
-
-    The path is a folder of class folders, named by class (ImageNet's by wnid) or number; a flat
-    folder with `labels` or a ground-truth file beside it (`read_labels`); a `.tar` or `.tar.gz`, or
-    a folder of them, holding any of these or WebDataset samples (each image with a `.cls` file of
-    its name); or a table with the columns path (relative to the table) and label. Images are sorted
-    by class and name, those of a table or of shards in their own order.
-    """
+    """List the images under a path and the class of each, as `bayesrep.predict` takes them."""
     path = Path(path)
     if not path.exists():
         raise PredictionError("images-path-missing", path=path)
@@ -139,7 +129,6 @@ def list_images(
         facts = {"path": path, "endings": ", ".join(endings), "others": others}
         raise PredictionError("no-images-at-path", **facts)
     names = [entry.name for entry in images]
-    # Labels come from the argument's file, .cls files in shards, folders, or names.
     label_files = [e for e in entries if e.name.endswith(".cls") and labels is None]
     used, by_folder = set[str](), False
     if labels is not None:
@@ -207,7 +196,6 @@ def _rows_of(called: Sequence[str]) -> dict[str, list[int]]:
 
 
 def _last_folders(name: str, folders: int) -> str:
-    """A path's name with its last folders."""
     return "/".join(name.split("/")[-folders - 1 :])
 
 
@@ -323,7 +311,6 @@ def _check_one_set(path: Path, names: Iterable[str], *, is_sharded: bool, by_fol
 def _labels_of_cls_files(
     images: Sequence[_ImageFile], label_files: Sequence[_ImageFile], classes: Classes
 ) -> tuple[Ints, set[str]]:
-    """Read the `.cls` file of every WebDataset sample, with the longest stem of its name."""
     stems: dict[str, _ImageFile] = {}
     for entry in label_files:
         if stems.setdefault(entry.name.removesuffix(".cls"), entry) is not entry:

@@ -130,14 +130,7 @@ def labels_of_flat(names: Sequence[str], folder: Path, classes: Classes) -> Ints
 
 
 def read_labels(path: Path, names: Sequence[str], classes: Classes = IMAGENET) -> Ints:
-    """Read class numbers [N] of the images `names` (relative paths) from a ground-truth file.
-
-    The file is a table of image and label, or text with a line per image: its name and label, or
-    the label alone in the order of the sorted names. Labels are names of classes (wnids) or numbers
-    from 0; bare numbers in a file named like the development kit's, or with a 1000 and no 0 among
-    them, are the challenge's own, from 1, and are translated by the `meta.mat` beside it. Of labels
-    alone, more than images, ILSVRC2012_val_000NNNNN takes the line of its number.
-    """
+    """Read class numbers [N] of the images `names` (relative paths) from a ground-truth file."""
     if not path.is_file():
         raise PredictionError("image-labels-file-missing", path=path)
     rows = _rows(path, classes)
@@ -207,7 +200,6 @@ def _table_rows(path: Path, classes: Classes) -> list[list[str]]:
 
 
 def _column(columns: Sequence[str], names: Sequence[str]) -> str | None:
-    """Find the first column with one of the known names, regardless of case."""
     called = {name.strip().lower(): name for name in columns}
     return next((called[name.lower()] for name in names if name.lower() in called), None)
 

@@ -37,13 +37,10 @@ class Network:
     architecture: Architecture  # its description
     module: Any  # in evaluation mode, on its device
     size: int  # bytes of parameters and buffers
-    # Largest batch after memory ran out: half of the batch that was too large.
-    limit: int | None = None
+    limit: int | None = None  # largest batch after memory ran out: half of what was too large
     compiled: CompiledNetwork | None = None  # result of compiling it; None before it is tried
-    # is_halved, whole: true if weights are kept in a shorter type (`halve_weights`), and the module
-    # in full precision, once it was needed
-    is_halved: bool = False
-    whole: Any = None
+    is_halved: bool = False  # true if weights are kept in a shorter type (`halve_weights`)
+    whole: Any = None  # the module in full precision, once it was needed
 
     def for_batch(self, shape: Sequence[int]) -> Any:
         """Return the module for batches of this shape: the compiled network, or the original."""
@@ -54,7 +51,6 @@ class Network:
 
 
 def _load_torchvision(architecture: Architecture) -> Any:
-    """Load a network of torchvision with its weights, without heads for training alone."""
     module = build(architecture.full_name, len(architecture.classes))
     expected, state = set(module.state_dict()), dict[str, Any]()
     try:

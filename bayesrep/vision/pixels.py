@@ -35,14 +35,11 @@ class Preprocessing:
     """Parameters of timm's evaluation transforms before normalisation."""
 
     size: tuple[int, int]  # height and width of the result
-    # Side of the crop over the resized image's; the image is resized to size / crop_pct.
-    crop_pct: float
-    # "center" (shorter side resized, rest cut off), "squash" (both sides resized) or "border"
-    # (longer side resized, padded).
+    crop_pct: float  # side of the crop over the resized image's
+    # "center" (rest cut off), "squash" (both sides resized) or "border" (longer side, padded).
     crop_mode: str
     interpolation: str  # "bicubic", "bilinear", ..
-    # Colour of the padding, mean of each channel in [0, 1]; empty where nothing is padded.
-    fill: tuple[float, ...] = ()
+    fill: tuple[float, ...] = ()  # colour of the padding in [0, 1]; empty where there is none
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -119,8 +116,7 @@ class KeptPixels:
     """Preprocessed images of an earlier pass."""
 
     pixels: NDArray[np.uint8]  # uint8 [n, H, W, 3]: preprocessed pixels
-    # uint64 [n]: digests of the images (see `bayesrep.vision.image_digests`).
-    contents: NDArray[np.uint64]
+    contents: NDArray[np.uint64]  # [n]: digests of the images
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,10 +125,8 @@ class ImageBlock:
 
     rows: Ints  # int64 [n]: the images, by number in their set, that could be decoded
     contents: NDArray[np.uint64]  # uint64 [n]: digests of the images when they were decoded
-    # mapping of Preprocessing to uint8 [n, H, W, 3]: pixels before normalisation.
-    pixels: Mapping[Preprocessing, NDArray[np.uint8]]
-    # tuple of (row, reason): images that could not be decoded.
-    failures: tuple[tuple[int, str], ...] = ()
+    pixels: Mapping[Preprocessing, NDArray[np.uint8]]  # [n, H, W, 3], before normalisation
+    failures: tuple[tuple[int, str], ...] = ()  # (row, reason): images that could not be decoded
     spent: Spent = Spent()  # time of the work
 
 

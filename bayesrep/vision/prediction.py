@@ -230,7 +230,6 @@ def predict_sets(
             failures = still_failing(each.images, read_failures(folder, name))
             kept = results, failures, allow_failures, dict[str, str](status)
             runs.append(DatasetRun(*given, *kept, logits=logits))
-        # Evaluate classifiers and images that no earlier run has finished.
         if not all(run.is_finished(each) for run in runs for each in architectures):
             if target.compiles:
                 check_compiler(target)
@@ -262,7 +261,6 @@ def check_writable(study: Path) -> None:
 def _describe_classifiers(
     names: Sequence[str], weights: Path | None, classes: Classes
 ) -> tuple[list[Architecture], dict[str, Violation]]:
-    """Describe every classifier; warn of those that cannot be evaluated."""
     architectures: list[Architecture] = []
     violations: dict[str, Violation] = {}
     with offline_without_hub(needed=any(map(is_of_hub, names))):

@@ -45,10 +45,7 @@ class Failure:
 
 
 class Results:
-    """The files of one classifier on one data set, updated to its images.
-
-    Rows of lost or changed images are dropped; those of other labels now are judged again.
-    """
+    """The files of one classifier on one data set, updated to its images."""
 
     def __init__(
         self,
@@ -163,7 +160,6 @@ class Results:
             file.unlink()
 
     def _current_labels(self) -> pl.DataFrame:
-        """Tabulate the current images: image, row, label_now."""
         names = pl.Series(self._images.names, dtype=pl.String)
         classes = np.asarray(self._images.classes.names)
         labels = pl.Series(classes[self._images.labels], dtype=pl.String)
@@ -252,7 +248,6 @@ def read_facts(study: Path, dataset: str, classifier: str) -> dict[str, Any]:
 
 
 def _facts_of(file: Path) -> dict[str, Any] | None:
-    """Read the facts on how a file's rows were made; None if it has none."""
     if (line := sandbox.fault(parquet.examine, file, "it", [], [])) is not None:
         raise PredictionError(_explain_kept_file(line, file))
     try:

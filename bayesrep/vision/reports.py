@@ -136,7 +136,6 @@ def _row(run: DatasetRun, name: str, full: str | None) -> tuple[Any, ...]:
 
 
 def _warn_of_chance(run: DatasetRun, table: pl.DataFrame) -> None:
-    """Warn of the probable mistake if classifiers are at chance, which is never a finding."""
     from scipy.stats import binom
 
     done = table.filter(pl.col("status").is_in(_DONE_STATES))

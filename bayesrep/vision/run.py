@@ -37,7 +37,6 @@ from bayesrep.vision.run_ray import Cluster
 from bayesrep.vision.timing import Spent, Stages
 
 Waiting: TypeAlias = Mapping[str, list[tuple[Ints, NDArray[np.uint64], TopFive]]]
-
 Engine: TypeAlias = Local | Cluster
 SAVE_SECONDS = 20.0  # a killed run loses at most about this much work
 
@@ -46,17 +45,14 @@ SAVE_SECONDS = 20.0  # a killed run loses at most about this much work
 class DatasetRun:
     """State of one data set's classifiers, and results of this run."""
 
-    # study, dataset: location of the results
     study: Path
     dataset: str
-    # images, contents: all images, and their digests
     images: ImageSet
     contents: Contents
     results: dict[str, Results]  # the files of each classifier
     failures: dict[int, str]  # reasons why images could not be decoded, by row
     allow_failures: bool = False  # true to exclude images that cannot be decoded from the study
-    # State of each classifier: "done", "judged again" if only labels had changed, or the reason
-    # against it.
+    # "done", "judged again" if only labels had changed, or the reason against the classifier.
     status: dict[str, str] = field(default_factory=dict[str, str])
     # Time that each network itself took.
     seconds: dict[str, float] = field(default_factory=dict[str, float])
@@ -253,7 +249,6 @@ def evaluate_together(
                 bar.say(f"{where}{who}, {stages.images:,} images, {stages.line()}")
                 begin = time.monotonic()
             first = False
-        # Times of a run of several passes are also given in sum.
         if len(passes := [each for run in runs for each in run.stages]) > 1:
             bar.say(f"in all {Stages.joined(tuple(passes)).line()}")
     for run in runs:

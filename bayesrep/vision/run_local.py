@@ -42,8 +42,7 @@ class ImageResults:
     """Results of some images."""
 
     rows: Ints  # int64 [n]: the images that could be decoded
-    # uint64 [n]: digests of the images (see `bayesrep.vision.image_digests`).
-    contents: NDArray[np.uint64]
+    contents: NDArray[np.uint64]  # [n]: digests of the images
     # Answers of each classifier on these images, or the reason why it has none.
     answers: Mapping[str, TopFive | str]
     failures: tuple[tuple[int, str], ...] = ()  # images that could not be decoded, and why

@@ -74,19 +74,10 @@ class Stages:
         compute, reading = spent.compute / crew.devices, read + decode + preprocess
         compiling = spent.compile / crew.devices
         working = reading + compute if crew.one_after_other else compute
-        return cls(
-            classifiers,
-            images,
-            load,
-            read,
-            decode,
-            preprocess,
-            compute,
-            compiling,
-            max(0.0, total - load - compiling - working),
-            total,
-            working if crew.one_after_other else max(reading, compute),
-        )
+        wait = max(0.0, total - load - compiling - working)
+        ideal = working if crew.one_after_other else max(reading, compute)
+        parts = read, decode, preprocess, compute, compiling
+        return cls(classifiers, images, load, *parts, wait, total, ideal)
 
     @classmethod
     def joined(cls, passes: tuple[Self, ...]) -> Self:

@@ -20,10 +20,7 @@ _definitions: list[Any] = []  # torch forgets a library's operators when the lib
 
 @cache
 def load_timm() -> ModuleType:
-    """The module timm, imported with what it needs.
-
-    Beside a torch of another build, operators of torchvision that no transform uses are declared.
-    """
+    """The module timm, imported with what it needs."""
     try:
         _load_torchvision()
         import_module("timm.data")  # evaluation settings and transforms

@@ -61,20 +61,17 @@ def data_config(weights: Any) -> dict[str, Any]:
     """Describe the preprocessing of images, in the terms of timm's data configuration."""
     transforms = weights.transforms()
     (size,), (resized,) = transforms.crop_size, transforms.resize_size
+    ratio = size / resized
+    if math.floor(size / ratio) != resized:  # from which timm is to get `resized` back
+        ratio = math.nextafter(ratio, 0)
     return {
         "input_size": (3, size, size),
-        "crop_pct": _crop_pct(size, resized),
+        "crop_pct": ratio,
         "crop_mode": "center",
         "interpolation": transforms.interpolation.value,
         "mean": tuple(transforms.mean),
         "std": tuple(transforms.std),
     }
-
-
-def _crop_pct(size: int, resized: int) -> float:
-    """The ratio from which timm gets `resized` back, as the whole number below size / ratio."""
-    ratio = size / resized
-    return ratio if math.floor(size / ratio) == resized else math.nextafter(ratio, 0)
 
 
 def build(full_name: str, classes: int = N_CLASSES) -> Any:

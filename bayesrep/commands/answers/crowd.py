@@ -67,7 +67,6 @@ def run(arguments: Namespace) -> int:
 
 
 def _describe_dependence(arguments: Namespace) -> int:
-    """Print how much answers of the same context agree, of every data set of a table."""
     import polars as pl
 
     from bayesrep.files.tables import read_only, require

@@ -20,11 +20,9 @@ MIN_CLASSIFIERS = 5
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    # What the planned study will be like.
     option("--pilot", type=Path, metavar="STUDY", help="a small study like the planned one")
     option("--posterior", type=Path, metavar="FILE", help="the pilot's posterior, if it is fitted")
     option("--prior", choices=get_args(Prior), help="in place of a pilot: published populations")
-    # What it has to reach, and what it may cost.
     option(
         "--width",
         type=float,
@@ -40,14 +38,12 @@ def add(parser: ArgumentParser) -> None:
         metavar="MONEY",
         help="price of one image of the replication",
     )
-    # Who will answer.
     option(
         "--workers",
         type=int,
         metavar="N",
         help="people who annotate in all (a different one per answer)",
     )
-    # What may be chosen from.
     option("--most-images", type=int, metavar="N", help="the most images of each data set")
     option(
         "--batch",
@@ -55,12 +51,10 @@ def add(parser: ArgumentParser) -> None:
         metavar="MONEY",
         help="say what to buy next for so much, after this pilot",
     )
-    # How the plan is computed.
     option("--keep", type=Path, metavar="FOLDER", help="keep what is done: a stopped run goes on")
 
 
 def describe_kept(arguments: Namespace) -> str:
-    """Describe what an interrupt leaves on disk."""
     return describe_kept_work(arguments.keep)
 
 
@@ -91,9 +85,8 @@ def run(arguments: Namespace) -> int:
         if arguments.batch is not None:
             return _recommend_purchase(arguments, worlds, prices, fitted, common)
     result = plan(worlds, prices, limits=limits, **common)
-    facts = plan_facts(result, prices)
-    text = plan_text(result, prices, words)
-    emit(arguments, f"{heading}\n{text}", facts)
+    text = f"{heading}\n{plan_text(result, prices, words)}"
+    emit(arguments, text, plan_facts(result, prices))
     if result.reached:
         return DONE_STATUS
     say(
@@ -104,7 +97,6 @@ def run(arguments: Namespace) -> int:
 
 
 def _check(arguments: Namespace) -> None:
-    """Refuse what contradicts itself, before any work."""
     if (arguments.pilot is None) == (arguments.prior is None):
         raise OptionError("one-of-pilot-prior")
     if arguments.posterior is not None and arguments.pilot is None:
@@ -156,7 +148,6 @@ def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:
 def _recommend_purchase(
     arguments: Namespace, worlds: Any, prices: Any, fitted: Any, common: dict[str, Any]
 ) -> int:
-    """Recommend whether to stop, or what to buy next."""
     import numpy as np
 
     from bayesrep.lab import Design, next_batch

@@ -54,7 +54,6 @@ def add(parser: ArgumentParser) -> None:
         "equal=N",
     )
     option("--counts", type=Path, metavar="TABLE", help="how often each label was selected, too")
-    # The study of what people say of images' own labels.
     option("--predictions", type=Path, metavar="TABLE", help="of classifiers, on these images")
     for role in ROLE_NAMES:
         text = f"the {role} of the study that --out is to be, in place of a table of answers"
@@ -137,7 +136,6 @@ def _read_answers(arguments: Namespace) -> int:
 
 
 def _files(paths: Sequence[Path]) -> list[Path]:
-    """Files, those of folders among them."""
     files: list[Path] = []
     for path in paths:
         inside = sorted(each for each in path.glob("*") if each.suffix in (".csv", ".json"))
@@ -200,7 +198,6 @@ def _objects(arguments: Namespace) -> int:
 
 
 def _read_objects(arguments: Namespace) -> tuple[Any, Any]:
-    """Read the chosen objects, and the outcome of every image where that is given."""
     import polars as pl
 
     from bayesrep.collect.image_outcomes import label_fates

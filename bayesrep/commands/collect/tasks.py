@@ -5,13 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bayesrep.commands.options import (
-    given_options,
-    named_path,
-    names,
-    refuse_foreign,
-    setting,
-)
+from bayesrep.commands.options import given_options, named_path, names, refuse_foreign, setting
 from bayesrep.commands.output import emit, new_folder, new_table_file, write_table
 from bayesrep.errors import OptionError, did_you_mean
 
@@ -29,7 +23,6 @@ _ONLY_FOR = {
     **{"images": _OF_FORMS, "address": _OF_FORMS, "controls": ("contains",)},
     **dict.fromkeys(("judged", "humans", "reviewers"), _OF_REVIEW),
 }
-CLASSIFY_ANSWERS = 9
 
 
 def add(parser: ArgumentParser) -> None:
@@ -76,7 +69,6 @@ def add(parser: ArgumentParser) -> None:
         "size of a grid (48), positive and negative controls in it (5, 3); top: answers of each "
         "classifier that are candidates (5)",
     )
-    # Of a review.
     option(
         "--judged",
         type=Path,
@@ -151,7 +143,7 @@ def _contains(arguments: Namespace, settings: dict[str, Any]) -> int:
 def _classify(arguments: Namespace, settings: dict[str, Any]) -> int:
     from bayesrep import collect
 
-    answers, seed = settings.get("answers", CLASSIFY_ANSWERS), arguments.seed or 0
+    answers, seed = settings.get("answers", 9), arguments.seed or 0
     if answers < 1:
         raise OptionError("answers-option-below-one", answers=answers)
     tasks = collect.plan_classify(_gather_questions(arguments), seed=seed)
@@ -160,7 +152,6 @@ def _classify(arguments: Namespace, settings: dict[str, Any]) -> int:
 
 
 def _gather_questions(arguments: Namespace) -> Any:
-    """The images and labels of the table, with the folders' pictures, or all of the folders."""
     import polars as pl
 
     from bayesrep.collect.image_folders import find_pictures, labelled_images
@@ -187,7 +178,6 @@ def _gather_questions(arguments: Namespace) -> Any:
 
 
 def _write_forms(arguments: Namespace, collection: Any, facts: dict[str, Any]) -> int:
-    """Write the tasks for every tool, with WordNet's words for classes of ImageNet."""
     import polars as pl
 
     from bayesrep.collect import wordnet, write_collection

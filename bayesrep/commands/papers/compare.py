@@ -29,7 +29,6 @@ PUBLISHED_NOTE = (
     "other accuracies: docs/papers-disagree.md."
 )
 
-
 INPUT_TEXTS = {
     "humans": "a table of image, labeler, answer",
     "labels": "label sets, in one or several files: real.json, or tables of image and label "
@@ -76,7 +75,6 @@ def run(arguments: Namespace) -> int:
 
 
 def _check_options(arguments: Namespace, table: "_Table") -> None:
-    """Refuse options of other tables, and lacking ones."""
     options = dict.fromkeys(name for each in _TABLES.values() for name in each.options)
     refuse_foreign(
         arguments,
@@ -88,7 +86,6 @@ def _check_options(arguments: Namespace, table: "_Table") -> None:
 
 
 def _two_names(arguments: Namespace) -> Sequence[str]:
-    """The reference and the replication."""
     both = tuple(arguments.datasets or ROLE_NAMES)
     if len(both) != 2:
         raise OptionError("table-of-two-data-sets", table=arguments.table)
@@ -96,7 +93,6 @@ def _two_names(arguments: Namespace) -> Sequence[str]:
 
 
 def _compare(arguments: Namespace, words: Words) -> tuple[Any, ...]:
-    """Accuracies, pairs and lines, which come from one comparison."""
     from bayesrep.protocols import compare, read_label_sets
     from bayesrep.protocols.humans import add_published
     from bayesrep.report import protocols_text
@@ -142,14 +138,12 @@ def _read_both(arguments: Namespace) -> Any:
 
 
 def _read_humans(arguments: Namespace, both: Sequence[Any]) -> Any:
-    """The answers of people, where there are any."""
     from bayesrep.protocols import read_humans
 
     return read_humans(arguments.humans, *both) if arguments.humans else None
 
 
 def _compare_subsets(arguments: Namespace, words: Words) -> tuple[Any, ...]:
-    """Everybody on subsets of classes and of images."""
     from bayesrep import protocols
     from bayesrep.files.tables import read_only
     from bayesrep.protocols.by_subset import FAST_SECONDS, of_classes
@@ -175,7 +169,6 @@ def _compare_subsets(arguments: Namespace, words: Words) -> tuple[Any, ...]:
 
 
 def _list_missed(arguments: Namespace, words: Words) -> tuple[Any, ...]:
-    """Images that all classifiers, all people, or both get wrong."""
     import polars as pl
 
     from bayesrep import protocols
@@ -204,7 +197,6 @@ def _list_missed(arguments: Namespace, words: Words) -> tuple[Any, ...]:
 
 
 def _confusion(arguments: Namespace, words: Words) -> tuple[Any, ...]:
-    """Confusions on one data set, of all participants or of one less another."""
     from bayesrep import protocols
     from bayesrep.protocols.subsets import read_grouping
     from bayesrep.report.table_format import rows_table
@@ -233,7 +225,6 @@ def _confusion(arguments: Namespace, words: Words) -> tuple[Any, ...]:
 
 
 def _by_labels(arguments: Namespace, words: Words) -> tuple[Any, ...]:
-    """Accuracy by all labels that are right on an image, or what occurs together."""
     from bayesrep import protocols
     from bayesrep.protocols.subsets import read_grouping
     from bayesrep.report.protocols_text import multilabel_table
@@ -277,7 +268,6 @@ def _read_labelled(arguments: Namespace) -> tuple[Any, Any]:
 
 
 def _people(arguments: Namespace, words: Words) -> tuple[Any, ...]:
-    """What people see on the images of one data set, or what they say of the predictions."""
     from bayesrep import protocols
     from bayesrep.report.table_format import rows_table
 
@@ -292,7 +282,6 @@ def _people(arguments: Namespace, words: Words) -> tuple[Any, ...]:
 
 
 def _match(arguments: Namespace, words: Words) -> tuple[Any, ...]:
-    """Accuracy on images about which a classifier says alike."""
     from bayesrep.protocols import match, read_predictions
     from bayesrep.report.protocols_text import matched_table
     from bayesrep.report.table_format import rows_table
@@ -307,7 +296,6 @@ def _match(arguments: Namespace, words: Words) -> tuple[Any, ...]:
 
 
 def _robustness(arguments: Namespace, words: Words) -> tuple[Any, ...]:
-    """Classifiers' distances from the baseline's line on every data set, or the lines."""
     from bayesrep.protocols import measure_robustness, measure_shifts
     from bayesrep.report.robustness_figures import baselines_table, robustness_table
     from bayesrep.studies.answers import read_every_answer
@@ -325,7 +313,6 @@ def _robustness(arguments: Namespace, words: Words) -> tuple[Any, ...]:
 
 
 def _adjust_replication(arguments: Namespace, shifts: Any, reference: Any) -> list[Any]:
-    """The accuracies on the replication as a fit of the study adjusts them."""
     from bayesrep.posterior.fitted import Fitted
 
     study = bayesrep.read_study(arguments.study)
@@ -353,7 +340,6 @@ class _Table:
 
 
 _COMPARED = _Table(_compare, ("humans", "labels"))
-_ROBUSTNESS = _Table(_robustness, ("baseline", "posterior"))
 _BY_LABELS = _Table(_by_labels, ("labels", "objects", "classes", "by"), ("labels", "objects"))
 _PEOPLE = _Table(_people, ("objects", "counts"), ("objects", "counts"))
 _TABLES: Mapping[str, _Table] = {
@@ -361,7 +347,7 @@ _TABLES: Mapping[str, _Table] = {
     "subsets": _Table(_compare_subsets, ("humans", "labels", "classes", "subsets")),
     "missed": _Table(_list_missed, ("humans", "labels"), ("labels",)),
     "confusion": _Table(_confusion, ("humans", "objects", "counts", "classes", "by", "between")),
-    **dict.fromkeys(("robustness", "baseline"), _ROBUSTNESS),
+    **dict.fromkeys(("robustness", "baseline"), _Table(_robustness, ("baseline", "posterior"))),
     **dict.fromkeys(("multilabel", "co-occurrence"), _BY_LABELS),
     **dict.fromkeys(("people", "judged"), _PEOPLE),
     **dict.fromkeys(("matched", "curves", "confidence"), _Table(_match)),

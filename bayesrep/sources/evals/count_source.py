@@ -25,11 +25,9 @@ class CountedItems:
     """Counts of some items of one data set."""
 
     items: list[str]  # items with counts
-    # selected, shown: int64 [N]: k of n
     selected: Ints
     shown: Ints
-    # Single answers by rater, if each gave one answer about an item.
-    answers: WorkerAnswers | None = None
+    answers: WorkerAnswers | None = None  # by rater, if each gave one answer about an item
 
 
 def from_table(path: str | Path, task: str, known_items: pl.Series) -> CountedItems:

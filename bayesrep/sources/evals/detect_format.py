@@ -31,8 +31,7 @@ LOG_FORMATS = (
     "or any table or JSON Lines whose columns --rename COLUMN=item (model, score) calls so; "
     "of HELM and SWE-bench docs/how-to/evaluation-logs.md makes one"
 )
-MUCH_MEGABYTES = 256
-"""Smallest size with a progress bar."""
+MUCH_MEGABYTES = 256  # smallest size with a progress bar
 _HEAD_CHARACTERS = 2**16  # characters with the first keys of a file
 _LIST_PATTERN = re.compile(r'\s*{\s*"results"\s*:\s*\[')  # of records, of other tools
 _KEYS_PATTERN = re.compile(r'"(\w{1,40})"\s*:')
@@ -107,7 +106,6 @@ def _replace_failed_run(
 
 
 def _without_logs(paths: Sequence[str | Path]) -> StudyError:
-    """Explain why the paths hold no log: nothing at all, or tables in a folder."""
     where = ", ".join(map(str, paths)) or "evals"
     folders = [folder for path in paths if (folder := _place_and_model(path)[0]).is_dir()]
     files = (file for folder in folders for file in sorted(folder.glob("*")))
@@ -120,10 +118,7 @@ def _without_logs(paths: Sequence[str | Path]) -> StudyError:
 
 
 def _mark_copies(logs: Sequence[Log]) -> list[Log]:
-    """Refuse copies among logs of the same models and data sets, by bytes or samples' identifiers.
-
-    Equal scores are noted only, where one log has no identifiers.
-    """
+    """Refuse copies among logs of one model and data set, by bytes or samples' identifiers."""
     logs_of_runs: dict[frozenset[Any], list[Log]] = {}
     for log in logs:
         if len(log.records):
@@ -158,7 +153,6 @@ def _note_same_scores(logs: Sequence[Log]) -> dict[str, str]:
 
 
 def _in_groups(logs: Sequence[Log], choices: LogChoices) -> list[Log]:
-    """Join the tasks of groups into data sets."""
     tasks = dict.fromkeys(task for log in logs for task in log.records["task"].unique())
     owner: dict[str, str] = {}
     for name, members in choices.groups.items():

@@ -46,7 +46,6 @@ def read(path: Path, choices: LogChoices, model: str | None, advance: Callable[[
             records=rows,
             known_schema=SCHEMA_VERSION,
         )
-    # `is_correct` must be true or false wherever there is a record.
     verdict = table["said"]
     unsure = ~verdict.is_in(["true", "false"]).fill_null(value=False)
     if unsure.any():

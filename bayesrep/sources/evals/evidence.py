@@ -23,8 +23,7 @@ class Evidence:
 
     records: pl.DataFrame  # records of these data sets
     verdicts: pl.DataFrame  # solved or not, for every attempt of every model at every item
-    # Judges' verdicts on one model's first answers; None if no scorer is a judge.
-    judged: pl.DataFrame | None
+    judged: pl.DataFrame | None  # judges' verdicts on one model's first answers
     models: Sequence[str]  # models that are evaluated
 
     @cached_property
@@ -57,14 +56,12 @@ def gather_evidence(
         chosen = [name for name in judging if name in solvers] if solvers else judging
         if len(chosen) != 1:
             raise OptionError("judged-model-unclear", models=listing(judging, "model"))
-        # Judges' verdicts on its first attempt at each item.
         judged = judged.filter(pl.col("model") == chosen[0]).sort("attempt", maintain_order=True)
         judged = judged.unique(["task", "scorer", "item"], keep="first", maintain_order=True)
         notes += match_items.describe_unscored_firsts(records, judged, repeats=repeats)
     models, more_notes = _models(records, verdicts, tasks, solvers)
     evidence = Evidence(records, verdicts, judged, models)
     notes += more_notes
-    # Evaluated models count by their first attempt at each item.
     if len(evidence.first_verdicts) < len(verdicts):
         notes.append("of several attempts at an item a model's first counts as its answer")
     counting = evidence.first_verdicts.filter(pl.col("model").is_in(models))
@@ -75,7 +72,6 @@ def gather_evidence(
 def _keep_tasks(
     logs: Sequence[Log], records: pl.DataFrame, tasks: Sequence[str]
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Select the records of the two data sets, and their logs' notes."""
     selected = records.filter(pl.col("task").is_in(list(tasks)))
     notes = [note for number in selected["log"].unique().sort() for note in logs[number].notes]
     tasks_present = records["task"].unique(maintain_order=True).to_list()
@@ -143,7 +139,6 @@ def find_verdicts(
 def _models(
     records: pl.DataFrame, verdicts: pl.DataFrame, tasks: Sequence[str], solvers: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """List the models that are evaluated on both data sets, with notes on the others."""
     by_task = [
         verdicts.filter(pl.col("task") == task)["model"].unique(maintain_order=True).to_list()
         for task in tasks

@@ -33,10 +33,8 @@ INSPECT_NAME = "Inspect"
 HEADER_FILE, SUMMARIES_FILE, START_FILE = "header.json", "summaries.json", "_journal/start.json"
 _SUMMARIES_PATTERN = re.compile(r"_journal/summaries/(\d{1,9})\.json")
 ALLOWED_BYTES, MAX_EXPANSION = 2**24, 200  # of unpacked parts: at least, or times the packed
-MAX_ENTRIES = 2**18
-"""Largest number of an archive's entries, and of a log's samples."""
-MAX_SCORES = 2**22
-"""Largest number of scores of a log."""
+MAX_ENTRIES = 2**18  # largest number of an archive's entries, and of a log's samples
+MAX_SCORES = 2**22  # largest number of scores of a log
 _MAX_DIRECTORY_BYTES = 2**26  # bytes of the list of entries
 _SIZE_FIELDS = ("file_size", "compress_size")
 _PACKING_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, 93}  # the last is Zstandard
@@ -52,8 +50,7 @@ _INPUT_CHARACTERS = 200  # characters of an input that are compared: summaries s
 class FailedRunError(StudyError):
     """The log of a failed run, which one of another run may replace."""
 
-    # Its data set and its model, as records have them; empty if it does not name them.
-    run: tuple[str, str]
+    run: tuple[str, str]  # its data set and model, as records have them; empty if not named
 
 
 def is_log(keys: Sequence[str]) -> bool:

@@ -20,8 +20,7 @@ LM_EVAL_NAME = "lm-evaluation-harness"
 _TIME_PATTERN = r"\d{4}-\d\d-\d\dT[\d.:+-]*\d"
 _FILE_NAME = re.compile(rf"samples_(?P<task>.+?)(?:_(?P<time>{_TIME_PATTERN}))?\.jsonl?$")
 _ID_FIELDS, _HASH_FIELDS = ("doc_id",), ("doc_hash", "prompt_hash")
-_NO_METRIC = "bypass"
-"""Metric of --predict_only in place of all others: 999 for each item, which is no score."""
+_NO_METRIC = "bypass"  # of --predict_only: 999 for each item, which is no score
 _OTHER_KEYS = {
     *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics")
 }
@@ -112,7 +111,6 @@ def known_groups(results: Sequence[Path]) -> dict[str, tuple[str, ...]]:
 
 
 def _task(path: Path) -> str:
-    """Extract the task from a name of early releases, after the model's arguments."""
     facts = (
         _facts(results_file) if (results_file := path.with_name("results.json")).is_file() else {}
     )
@@ -159,7 +157,6 @@ def _keys(first: Mapping[str, Any], choices: LogChoices, where: str) -> tuple[st
 
 
 def _results(path: Path, task: str, time: str, results: Sequence[Path]) -> dict[str, Any]:
-    """Read the results of the run: from the file of its time in its folder, or another path."""
     named = f"results_{time}.json"
     if time and (results_files := sorted(path.parent.glob(f"*{named}"))):
         return _facts(results_files[0])

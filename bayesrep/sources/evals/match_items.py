@@ -10,8 +10,7 @@ from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.sources.evals import lm_eval
 from bayesrep.sources.evals.records import UNSCORED_SCORE, Log, choose_name
 
-FEW_ITEMS_SHARE = 0.05
-"""Largest share of a data set's items that a model may lack without the user's consent."""
+FEW_ITEMS_SHARE = 0.05  # of a data set's items, which a model may lack unasked
 _ATTEMPT_KEY = ["task", "model", "scorer", "item", "attempt"]
 
 

@@ -130,7 +130,6 @@ def read_evaluations(
     evidence, notes = gather_evidence(
         logs, records, tasks, choices, solving, threshold, repeats=repeats
     )
-    # Items that all models have, with counts from a table, judges or models.
     models = tuple(evidence.models)
     datasets: dict[str, AnnotatedSet] = {}
     answers: list[Predictions] = []
@@ -147,7 +146,6 @@ def read_evaluations(
         given = np.where(correct.T, 0, 1).astype(np.int8)[:, :, None]
         right = np.zeros(len(items), dtype=np.int8)
         answers.append(Predictions(task, items, ("right", "wrong"), right, models, given))
-    # Provenance: files and tools.
     facts: dict[str, JSON] = {
         "source": "evals",
         PROVENANCE_ENTRY: "evaluation",
@@ -237,7 +235,6 @@ def explain_refusals(
 def _keep_scored_items(
     records: pl.DataFrame, solved: pl.Series, task: str
 ) -> tuple[pl.Series, list[str]]:
-    """Drop a data set's items that no model's log scored, with a note on them."""
     items = records["item"].unique(maintain_order=True)
     unscored = records.filter(pl.col("score") == UNSCORED_SCORE)["item"].unique(maintain_order=True)
     never = unscored.filter(~unscored.is_in(solved.implode()))
@@ -263,7 +260,6 @@ def _check(
 def _tasks(
     logs: Sequence[Log], records: pl.DataFrame, reference: str | None, replication: str | None
 ) -> tuple[str, str]:
-    """Check the names of the two data sets, which the logs must have."""
     sizes = records.group_by("task", maintain_order=True).agg(
         pl.col("item").n_unique(), pl.col("model").n_unique()
     )
@@ -284,7 +280,6 @@ def _tasks(
 
 
 def _attempts(verdicts: pl.DataFrame, tasks: Sequence[str]) -> list[Attempts]:
-    """The attempts of the models that tried an item several times."""
     counted = verdicts.group_by("task", "model", "item", maintain_order=True).agg(
         pl.col("solved").sum().cast(pl.Int64), pl.len().cast(pl.Int64)
     )

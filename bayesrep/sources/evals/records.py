@@ -28,10 +28,8 @@ RECORD_SCHEMA: Mapping[str, Any] = {
 }
 _TEXT_COLUMNS = ("task", "model", "scorer", "metric", "filter")
 _MAX_KEY_CHARACTERS = 120  # of an item's key; longer ones are texts, and shortened
-UNSCORED_SCORE = "NaN"
-"""Score of an item that was not scored, in any spelling."""
-UNANSWERED_SCORE = "\0"
-"""Score from a reader for an item without an answer."""
+UNSCORED_SCORE = "NaN"  # score of an item that was not scored, in any spelling
+UNANSWERED_SCORE = "\0"  # score from a reader for an item without an answer
 
 
 @dataclass(frozen=True)
@@ -43,9 +41,7 @@ class LogChoices:
     filter: tuple[str, ...] = ()
     scorer: tuple[str, ...] = ()
     judges: tuple[str, ...] = ()  # scorers whose verdicts are counted
-    # Identifier of items: "id" or "content" (its hash); "auto" takes the first, and refuses if the
-    # second contradicts it.
-    key: Key = "auto"
+    key: Key = "auto"  # takes the id, and refuses if the hash of the content contradicts it
     tasks: tuple[str, ...] = ()  # the data sets; all if empty
     # Tasks of data sets that are groups, by name or pattern.
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
@@ -100,8 +96,7 @@ class Log:
     metrics: tuple[str, ...] = ()  # all metrics of the log, if there are more than in its records
     # The tasks of groups that are known of the logs.
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    # Unique identifiers of its samples, or of the run; empty if the tool has none.
-    marks: frozenset[str] = frozenset()
+    marks: frozenset[str] = frozenset()  # unique identifiers of its samples, or of the run
 
 
 def make_records(table: pl.DataFrame, where: str, **same: str | int | None) -> pl.DataFrame:

@@ -29,8 +29,7 @@ _KNOWN_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "scorer": ("judge", "scorer"),
     "metric": ("metric",),
 }
-_RATING_COLUMNS = {"question_id", "model", "score", "turn"}
-"""Columns of judgements of FastChat and others (MT-Bench, LiveBench), whose -1 is no score."""
+_RATING_COLUMNS = {"question_id", "model", "score", "turn"}  # of FastChat, whose -1 is no score
 _COLUMN_NAMES = tuple(name for names in _KNOWN_COLUMNS.values() for name in names)
 _NEEDED_COLUMNS = ("item", "model", "score")
 OPTION_OF_FIELD = {"item": "item", "model": "model", "score": "score", "task": "dataset"}
@@ -129,7 +128,6 @@ def _split_scores(chosen: Mapping[str, str], names: Sequence[str]) -> dict[str, 
 def _columns(
     names: Sequence[str], chosen: Mapping[str, str], model: str | None, where: str
 ) -> dict[str, str]:
-    """Find the column of each field, by the user's choice or by its name."""
     column_of = dict(chosen)
     for field, candidates in _KNOWN_COLUMNS.items():
         if field in chosen or (field == "model" and model is not None):

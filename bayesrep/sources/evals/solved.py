@@ -11,14 +11,12 @@ from bayesrep.files.strict_json import beginning
 from bayesrep.files.values import FALSE_WORDS, TRUE_WORDS, parse_numbers
 from bayesrep.sources.evals.records import UNSCORED_SCORE
 
-VALUE_OF_LETTER = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
-"""Inspect's verdicts: correct, incorrect, partly, and no answer, which counts as not right."""
+VALUE_OF_LETTER = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}  # no answer is not right
 VALUE_OF_WORD = {
     **dict.fromkeys((*TRUE_WORDS, "pass", "passed"), 1.0),
     **dict.fromkeys((*FALSE_WORDS, "fail", "failed", "timeout", "timed out"), 0.0),
 }
-_FAR_RATIO, _CODE_RATIO = 50, 5
-"""Smallest ratio of a "no score" code to the next greatest score; second: of 99, 999, ..."""
+_FAR_RATIO, _CODE_RATIO = 50, 5  # of a "no score" code to the next score; of 99, 999
 
 
 def score_values(score: pl.Series) -> pl.Series:
@@ -107,7 +105,6 @@ def refuse_no_score_codes(records: pl.DataFrame, places: Sequence[str]) -> None:
 
 
 def _items(records: pl.DataFrame, rows: pl.Series) -> Listing:
-    """The items of some records, as a message lists them."""
     return listing(records["item"].filter(rows).unique(maintain_order=True), "item")
 
 
@@ -141,7 +138,6 @@ def add_solved(
         low, high = value.filter(partly).min(), value.filter(partly).max()
         facts = {"low": low, "high": high, "items": _items(records, partly)}
         raise OptionError("score-between-right-and-wrong", where=where, **facts)
-    # Score and verdict of the same record must agree.
     differ = (whole & verdict.is_not_null() & ((value == 1) != verdict)).fill_null(value=False)
     if differ.any():
         items = _items(records, differ)

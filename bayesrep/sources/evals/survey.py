@@ -65,6 +65,5 @@ def count_attempts(records: pl.DataFrame) -> pl.Series:
 
 
 def _metrics(logs: Sequence[Log], read: Sequence[str]) -> list[str]:
-    """List the metrics that were read, and the logs' others."""
     names = [name for log in logs for name in log.metrics]
     return list(dict.fromkeys([*names, *(name for name in read if name)]))

@@ -25,9 +25,7 @@ class Columns:
     worker: str | None = None
     answer: str | None = None
     label: str | None = None  # column of the label in question
-    # Separator of answers with several choices: every choice that anybody selected becomes a label,
-    # and each answer a yes or a no to each of them.
-    separator: str | None = None
+    separator: str | None = None  # of answers with several choices (`label_questions.ask_each`)
 
 
 def name_image(data: Mapping[str, Any], field: str, where: str) -> str:

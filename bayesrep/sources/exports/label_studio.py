@@ -42,8 +42,7 @@ _FACT_FIELDS = {
 }
 _UPLOAD_PATTERN = r"^(?:.*/)?upload/(?:\d+/)?[0-9a-f]{8}-"
 
-ControlValue = tuple[str, list[str] | None]
-"""The type of a control, and its values; None if they cannot be an answer."""
+ControlValue = tuple[str, list[str] | None]  # its type and values; None: no answer
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +176,6 @@ def _control(
     columns: Columns,
     where: str,
 ) -> str:
-    """Find the control of the answer; any name if none was ever used."""
     types = {name: values[0] for each in controls for name, values in each.items() if values}
     if not types:
         return ""

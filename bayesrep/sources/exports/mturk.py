@@ -52,7 +52,6 @@ def read_mturk(path: str | Path, columns: Columns) -> pl.DataFrame:
 
 
 def _single_column(columns: Sequence[str], prefix: str, option: str, where: str) -> str:
-    """The one column with a prefix."""
     matching = [name for name in columns if name.startswith(prefix)]
     if len(matching) != 1:
         raise StudyError(

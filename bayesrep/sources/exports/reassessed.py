@@ -11,10 +11,8 @@ from bayesrep.errors import StudyError, reason
 from bayesrep.files import npy
 from bayesrep.sources.exports.columns import Columns
 
-RATING_NAMES = ("no", "maybe", "yes")
-"""Ratings along the last axis of Reassessed ImageNet's tensor."""
-MAX_ARCHIVE_BYTES = 2**32
-"""Largest size of an archive's arrays."""
+RATING_NAMES = ("no", "maybe", "yes")  # ratings along the last axis of Reassessed ImageNet's tensor
+MAX_ARCHIVE_BYTES = 2**32  # largest size of an archive's arrays
 
 
 def read_reassessed(path: str | Path, _: Columns) -> pl.DataFrame:

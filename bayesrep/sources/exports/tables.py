@@ -58,7 +58,6 @@ def read_answer_table(path: str | Path, columns: Columns) -> pl.DataFrame:
 def _stack_raters(
     table: pl.DataFrame, names: Mapping[str, str], others: Sequence[str], where: Place
 ) -> pl.DataFrame:
-    """Stack a table with one column for each rater into one row for each answer."""
     pattern, own = re.escape(names["answer"]).replace(r"\*", ".*"), (*names.values(), *others)
     raters = [name for name in table.columns if name not in own and re.fullmatch(pattern, name)]
     if not raters:

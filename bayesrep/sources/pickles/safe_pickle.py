@@ -156,7 +156,6 @@ class _RestrictedUnpickler(pickle.Unpickler):
         super().__init__(file, encoding="latin1")
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
-        """The stand-in for a constructor, or refuse it."""
         if (module_name, global_name) not in _ALLOWED_NAMES:
             raise _Refused(_one_line(f"{module_name}.{global_name}"))
         return _ALLOWED_NAMES[module_name, global_name]

@@ -16,12 +16,7 @@ from bayesrep.files.given_files import refuse_copies, split_name
 from bayesrep.files.names import normalize_name
 from bayesrep.files.tables import fold_heading, read_sheets
 from bayesrep.files.text_table import Sheet
-from bayesrep.sources.tables.build import (
-    Joined,
-    build_contents,
-    build_study,
-    join_tables,
-)
+from bayesrep.sources.tables.build import Joined, build_contents, build_study, join_tables
 from bayesrep.sources.tables.recognise import (
     CANDIDATES_ROLE,
     KNOWN_COLUMNS,
@@ -154,7 +149,6 @@ def of_frames(
 def _role_names(
     reference: str, replication: str, candidates: str | None, further: Mapping[str, str] | None
 ) -> dict[str, str]:
-    """Names of the data sets, by role."""
     names: dict[str, str] = dict(zip(REQUIRED_ROLES, (reference, replication), strict=True))
     if candidates is not None:
         names[CANDIDATES_ROLE] = candidates
@@ -167,9 +161,7 @@ def _role_names(
 
 
 def _read(
-    paths: Sequence[str | Path],
-    called: Mapping[str, str],
-    new_name_of: Mapping[str, str] | None,
+    paths: Sequence[str | Path], called: Mapping[str, str], new_name_of: Mapping[str, str] | None
 ) -> tuple[Joined | None, Problems]:
     """Read every file and set them beside each other; what is wrong, whatever of it is."""
     problems, every = Problems(), list[TypedTable]()
@@ -202,7 +194,6 @@ def _read(
 
 
 def _name_dataset(sheet: Sheet, dataset: str) -> Sheet:
-    """Add the column dataset to a table that was given as NAME=FILE."""
     frame, place = sheet
     if not dataset:
         return sheet

@@ -124,7 +124,6 @@ def join_tables(
 
 
 def _groups(tables: GivenTables, dataset: str, counts: TypedTable) -> dict[str, NDArray[np.str_]]:
-    """Label and group columns of the counted images, by column name."""
     described = [table for table in tables.of_kinds("images") if table.rows_of(dataset).height]
     if not described:
         return {}
@@ -235,7 +234,6 @@ def build_answers(tables: GivenTables) -> list[Predictions]:
 
 
 def _predictions(rows: pl.DataFrame, dataset: str) -> Predictions:
-    """Order one data set's answers by classifier and image."""
     images, classifiers = (
         rows[each].unique(maintain_order=True) for each in ("image", "classifier")
     )

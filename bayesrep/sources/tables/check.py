@@ -329,7 +329,6 @@ def _times_violations(
 
 
 def _lines_of_classifier(tables: Sequence[TypedTable], name: str, these: pl.Expr) -> str:
-    """Lines of a classifier's answers in some rows; of several tables, each by its file."""
     parts: list[str] = []
     for table in tables:
         if table.kind == LONG_KIND:

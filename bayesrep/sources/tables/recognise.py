@@ -177,7 +177,6 @@ def warn_of_unnamed_classifiers(tables: GivenTables) -> None:
 
 
 def _convert_rows(frame: pl.DataFrame, kind: str, place: Place, problems: Problems) -> pl.DataFrame:
-    """The columns of a kind, each in its type; counts that can be read are checked."""
     rows = _convert_columns(frame, kind, place, problems)
     if kind == "counts":
         problems.take(_count_violations(rows, place))
@@ -185,7 +184,6 @@ def _convert_rows(frame: pl.DataFrame, kind: str, place: Place, problems: Proble
 
 
 def _with_columns(rows: pl.DataFrame, kind: str, place: Place) -> pl.DataFrame:
-    """Select the columns of a kind, and check their presence and types."""
     if lacking_columns(kind, rows.columns) or rows.is_empty():
         require(rows, KIND_COLUMNS[kind], str(place))
     if kind not in (WIDE_KIND, "images"):  # whose other columns are classifiers and groups
@@ -276,7 +274,6 @@ def _row_violations(frame: pl.DataFrame, place: Place) -> Iterator[Violation]:
 
 
 def _empty_cells(frame: pl.DataFrame) -> pl.DataFrame:
-    """Mask the empty cells."""
     return frame.select(pl.all().cast(pl.String).str.strip_chars().fill_null("") == "")
 
 
@@ -338,7 +335,6 @@ def _are_answers(frame: pl.DataFrame) -> bool:
 
 
 def _explain_unknown_kind(columns: Sequence[str], place: Place) -> Violation:
-    """Explain why columns fit no kind, by the closest kind."""
     named = {column for kind in KIND_COLUMNS.values() for column in kind}
     others = [name for name in columns if name not in named]
     close = {name: find_nearest(name, others) for name in named if name not in columns}
@@ -392,7 +388,6 @@ def _explain_unknown_kind(columns: Sequence[str], place: Place) -> Violation:
 def _convert_columns(
     frame: pl.DataFrame, kind: str, place: Place, problems: Problems
 ) -> pl.DataFrame:
-    """Convert the columns of a kind to their types, with nulls for faulty values."""
     own = [name for name in KIND_COLUMNS[kind] if name in frame.columns]
     extra = [column for column in frame.columns if column not in own]
     types = {"shown": whole_numbers, "correct": all_flags, "worker": people}
