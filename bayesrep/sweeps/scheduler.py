@@ -98,6 +98,15 @@ def sweep(grid: str | Path, out: str | Path, *, jobs: int | None = None) -> pl.D
     ------
     OptionError
         With all faults of the grid, or where the folder is of another one.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> study = "simulate = { images = 300, annotators = 8, classifiers = 2, seed = 1 }"
+    >>> lines = "method = ['raw', 'naive']", "[[study]]", study
+    >>> _ = Path("grid.toml").write_text(chr(10).join(lines))
+    >>> bayesrep.sweep("grid.toml", "runs")["method"].to_list()
+    ['raw', 'naive']
     """
     runs, done = begin_grid(read_grid(Path(grid)), Path(out))
     missing = [each for each in runs if each.key not in done]

@@ -416,13 +416,13 @@ def run_files() -> Files:
         for name, data in files.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_bytes(data)
-        found = {**dict.fromkeys(("answer", "verdict", "assumption", "components_choice", "tried"))}
-        found |= {"sentences": ["Read on."], "matching": [], "trust": "yes", "converged": True}
+        found = dict.fromkeys(("answer", "verdict", "assumption", "components_choice", "tried"), "")
+        more = {"sentences": ["Read on."], "matching": [], "trust": "yes", "converged": True}
         record = {
             "asked": {"contents": {"counts.csv": "0" * 64}, "options": {"seed": 1}, "version": "0"},
             "seconds": dict.fromkeys(run.STAGE_FILES, 1.5),
             "seals": {n: seal_files(root / "out", place) for n, place in run.STAGE_FILES.items()},
-            "found": found,
+            "found": {**found, **more},
         }
         run._write_record(root / "out", record)
 

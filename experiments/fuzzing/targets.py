@@ -260,12 +260,11 @@ def _run_record(root: Path) -> Any:
     """As `bayesrep run` looks at a folder in which all is done, and prints what it said."""
     from bayesrep.commands import run
     from bayesrep.errors import OptionError
-    from bayesrep.files import strict_json
 
     out = root / "out"
-    record = strict_json.read(out / run.RUN_RECORD)
-    if strange := run._find_strange_entry(record):
-        raise OptionError("run-of-other-inputs", out=out, differences=strange)
+    record = run._read_record(out)
+    if record is None:
+        raise OptionError("run-of-other-inputs", out=out, differences=run.RUN_RECORD)
     run._differences(record["asked"], {"contents": {}, "options": {"seed": 2}, "version": "1"})
     with redirect_stderr(io.StringIO()), redirect_stdout(io.StringIO()):
         run._examine(out, record)
