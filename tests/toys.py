@@ -136,7 +136,7 @@ def following(data):
 
 
 @functools.cache
-def weighted(model, units):
+def weighted_density(model, units):
     """A density whose data are what was seen and the units' weight, so that programs serve all."""
     return build_density(
         lambda data: model(data[0]),
@@ -147,7 +147,7 @@ def weighted(model, units):
 
 
 @functools.cache
-def compiled(density, schedule, vectorized, held, *shapes):
+def compile_toy(density, schedule, vectorized, held, *shapes):
     """A sampler for arguments of these shapes."""
     leaves, structure = shapes
     sampler = build_sampler(density, schedule, vectorized=vectorized, n_fixed=held)
@@ -158,7 +158,7 @@ class Toy:
     """A density with the coordinates of the normal at its mode, units counting `weight`."""
 
     def __init__(self, model, data, weight=1.0):
-        self.density = weighted(model, len(data))
+        self.density = weighted_density(model, len(data))
         self.data = data, jnp.asarray(weight)
         self.mode = find_mode(expanding(self.density), self.density.origin(), self.data)
         self.white = whitening(self.mode.expansion.hessian, self.mode.position)
@@ -186,6 +186,6 @@ class Toy:
         some = (keys, target, first) if vectorized else (keys[0], target, first[0])
         leaves, structure = jax.tree.flatten(some)
         shapes = tuple(jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x)) for x in leaves)
-        ready = compiled(self.density, schedule, vectorized, held, shapes, structure)
+        ready = compile_toy(self.density, schedule, vectorized, held, shapes, structure)
         report = lambda *_: None  # noqa: E731
         return sample(ready, keys, target, given, schedule, report, workers=workers)

@@ -11,8 +11,12 @@ if TYPE_CHECKING:
 
 __all__ = ["check_agreement", "compare_fits", "dependence_table", "diagnose"]
 
-_ROOMS = ("agreement", "comparison", "dependence", "diagnosis")
-_DEFINED_IN = dict(zip(__all__, _ROOMS, strict=True))
+_DEFINED_IN = {
+    "check_agreement": "agreement",
+    "compare_fits": "comparison",
+    "dependence_table": "dependence",
+    "diagnose": "diagnosis",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -22,7 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from bayesrep.checks.finding import ALPHA, MAX_HARMLESS_SHIFT, Finding, family_wise, p_text
+from bayesrep.checks.finding import (
+    ALPHA,
+    ASSUMED,
+    MAX_HARMLESS_SHIFT,
+    Finding,
+    family_wise,
+    p_text,
+)
 from bayesrep.numerics.post_stratification import frequency_strata, post_stratify
 from bayesrep.numerics.rounding import write_points
 from bayesrep.posterior.fitted import Fitted
@@ -79,7 +86,7 @@ def _judge_columns(fitted: Fitted, shifts: Sequence[ClassShift], words: Words) -
     """Judge differences in classes that the draws do not allow for."""
     if not shifts:
         text = _unknown_sentence(fitted.record.grouping, words)
-        return [Finding(IMAGES_CHECK, "assumed", "cannot be seen", "yes", text)]
+        return [Finding(IMAGES_CHECK, ASSUMED, "cannot be seen", "yes", text)]
     adjusted = family_wise([each.p for each in shifts], [IMAGES_CHECK] * len(shifts)) * N_FAMILIES
     p, criterion = min(1.0, float(adjusted.min())), f"p >= {ALPHA}"
     columns = ", ".join(each.column for each in shifts)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayesrep.checks.finding import Finding
+from bayesrep.checks.finding import ASSUMED, Finding
 from bayesrep.numerics.estimands import Z_975
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.studies.leniency import SAME_CROWD, lacks_workers
@@ -62,7 +62,7 @@ def judge_people(fitted: Fitted) -> Finding:
         return Finding(who, "the same", "known")
     if fitted.record.recorded_options.get("leniency") is not None:
         text = f"We assume that {assumed_of_crowds(fitted)}; no check can see it."
-        return Finding(who, "assumed", "known", "yes", text)
+        return Finding(who, ASSUMED, "known", "yes", text)
     adjusted = fitted.adjusted_draws
     half = Z_975 * float(np.std(adjusted.mean(axis=-1)))
     if people is not None:

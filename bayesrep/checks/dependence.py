@@ -6,7 +6,7 @@ Along a fit's draws of ρ the gap is regressed on it: what it would be, were ρ 
 import numpy as np
 import polars as pl
 
-from bayesrep.checks.finding import Finding
+from bayesrep.checks.finding import ASSUMED, Finding
 from bayesrep.numerics.rounding import write_points
 from bayesrep.posterior.groups import Posterior, need_group, read_record
 from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
@@ -66,7 +66,7 @@ def judge_dependence(
     if table is None:
         rho = f"{read_record(posterior).dependence:g}"
         text = f"We assume that {assumption(posterior, words)}; no check can see it."
-        return Finding(DEPENDENCE_CHECK, f"{rho} assumed", "cannot be seen", "yes", text)
+        return Finding(DEPENDENCE_CHECK, f"{rho} {ASSUMED}", "cannot be seen", "yes", text)
     correlation = need_group(posterior, "posterior")["dependence"].values
     lower, upper = (f"{end:.3f}" for end in np.quantile(correlation, (0.025, 0.975)))
     estimate = f"{correlation.mean():.3f} ({lower} to {upper})"

@@ -11,7 +11,7 @@ from bayesrep.checks.chains import check_draws
 from bayesrep.checks.classes import judge_classes
 from bayesrep.checks.crowd import judge_crowd
 from bayesrep.checks.dependence import dependence_table, judge_dependence
-from bayesrep.checks.finding import LEGEND, Finding, Trust
+from bayesrep.checks.finding import ASSUMED, LEGEND, Finding, Trust
 from bayesrep.checks.misfits import judge_predictions
 from bayesrep.checks.prior import judge_prior
 from bayesrep.checks.width import judge_width
@@ -82,7 +82,7 @@ class Diagnosis:
     def rows(self) -> list[tuple[str, str, str, str]]:
         """The checks as they are shown: without a yes where something is assumed, not seen."""
         return [
-            (check, value, wanted, "–" if value.endswith("assumed") else trust)
+            (check, value, wanted, "–" if value.endswith(ASSUMED) else trust)
             for check, value, wanted, trust in self.checks.iter_rows()
         ]
 

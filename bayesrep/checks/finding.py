@@ -14,6 +14,7 @@ MAX_HARMLESS_SHIFT = 0.5  # posterior sd: all shifted by it, intervals still cov
 ALPHA = 0.05  # significance level
 MIN_CREDIBLE_P = 1e-6  # below it a mixture's misfit is never trusted, however little it matters
 UNTESTED = "not tested"
+ASSUMED = "assumed"  # what no data show, and is shown without a trust
 CHECKS = templates_by_name(
     "{annotators} identify the mixtures",
     "{classifiers} agree as predicted",

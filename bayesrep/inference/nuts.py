@@ -217,8 +217,8 @@ def build_kernel(
         """Make one draw; it leaves the posterior invariant once the warm-up is over."""
         if n_fixed:
             # The last draw has other fixed values: accept the first proposal.
-            nowhere = jnp.full_like(state.draw.log_marginal, -jnp.inf)
-            no_draw = state.draw._replace(log_marginal=nowhere)
+            log_marginal = jnp.full_like(state.draw.log_marginal, -jnp.inf)
+            no_draw = state.draw._replace(log_marginal=log_marginal)
             state = evaluate(state._replace(draw=no_draw), target, fixed)
             state, _ = propose(state, target, fixed)
         state, statistics = propose(state, target, fixed)

@@ -14,7 +14,7 @@ SCORE_COLUMNS = (
     *("single_width", "seconds", "ess_per_second"),
 )
 """Columns of `scores` after the axes."""
-UNCHOSEN = ("default", "all", MISSING_TEXT)  # a setting or answers left to the library; no use
+DEFAULT_TEXTS = ("default", "all", MISSING_TEXT)  # a setting or answers left to the library; no use
 
 
 def varying_axes(runs: pl.DataFrame) -> list[str]:
@@ -39,7 +39,7 @@ def _owners(runs: pl.DataFrame, axis: str) -> list[str]:
 def _words(runs: pl.DataFrame, axis: str) -> list[str]:
     values, owners = runs[axis].to_list(), _owners(runs, axis)
     having = {owner for owner, value in zip(owners, values, strict=True) if value is not None}
-    default, absent = UNCHOSEN[axis == "annotators"], UNCHOSEN[-1]
+    default, absent = DEFAULT_TEXTS[axis == "annotators"], DEFAULT_TEXTS[-1]
     return [
         _word(value) if value is not None else default if owner in having else absent
         for owner, value in zip(owners, values, strict=True)
@@ -80,7 +80,7 @@ def scores(runs: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
     has_chains, gap = pl.col("divergences").count() > 0, pl.col("mean_gap")
     # The row of a method where every axis is left to the library, from which the others differ.
     is_default = pl.all_horizontal(
-        pl.lit(value=True), *(pl.col(each).is_in(UNCHOSEN) for each in axes[1:])
+        pl.lit(value=True), *(pl.col(each).is_in(DEFAULT_TEXTS) for each in axes[1:])
     )
     default_gap = gap.filter(is_default).first().over("method")
     means = (
