@@ -275,24 +275,17 @@ def test_the_file_is_read_by_other_tools(finished):
     assert str(rows.schema.field("correct").type) == "bool"
 
 
-@pytest.mark.parametrize("options", [{"workers": 1}, {"workers": 5}, {"batch_size": 7}])
-def test_answers_do_not_depend_on_threads_or_batches(
+@pytest.mark.parametrize(
+    "options", [{"workers": 1}, {"workers": 5}, {"batch_size": 7}, {"device": "cpu:0"}]
+)
+def test_answers_do_not_depend_on_threads_batches_or_device(
     tmp_path, pictures, weights, finished, options
 ):
+    """The last is the way of accelerators: threads that read, one that uploads, larger batches."""
     predict(pictures, tmp_path / "study", weights, **options)
-    if "batch_size" not in options:
-        assert_same_predictions(finished, tmp_path / "study")
-        return
     for name in NAMES:
         one, other = table(finished, name), table(tmp_path / "study", name)
-        assert one.drop(pl.selectors.float()).equals(other.drop(pl.selectors.float()))
-
-
-def test_the_way_of_accelerators_gives_the_same_answers(tmp_path, pictures, weights, finished):
-    """Threads that read, one that uploads, larger batches: here on a CPU by another name."""
-    predict(pictures, tmp_path / "study", weights, device="cpu:0")
-    for name in NAMES:
-        one, other = table(finished, name), table(tmp_path / "study", name)
+        assert one.equals(other) or "workers" not in options
         assert one.drop(pl.selectors.float()).equals(other.drop(pl.selectors.float()))
         np.testing.assert_allclose(one["probability_5"], other["probability_5"], rtol=1e-4)
 
@@ -326,9 +319,20 @@ def test_a_cache_is_filled_once_and_used_by_later_runs(monkeypatch, tmp_path, pi
     assert_same_predictions(tmp_path / "one", tmp_path / "two")
 
 
+SMALL = Preprocessing((4, 4), 1.0, "center", "bicubic")
+
+
+def small_network(module, name="any"):
+    """A network of images of 4 x 4 pixels."""
+    return Network(replace(describe("test_vit"), name=name, preprocessing=SMALL), module, 0)
+
+
+def small_pixels(number):
+    return {SMALL: torch.randint(0, 255, (number, 4, 4, 3), dtype=torch.uint8)}
+
+
 def test_a_cache_forgets_images_that_changed(tmp_path):
-    preprocessing = Preprocessing((4, 4), 1.0, "center", "bicubic")
-    cache = PixelCache(tmp_path, "first", 5, preprocessing)
+    cache = PixelCache(tmp_path, "first", 5, SMALL)
     pixels = np.full((4, 4, 3), 9, dtype=np.uint8)
     assert cache.get(np.array([1, 2])) is None
     cache.put(1, pixels, 11)
@@ -337,13 +341,12 @@ def test_a_cache_forgets_images_that_changed(tmp_path):
     np.testing.assert_array_equal(found.pixels, [pixels, pixels + 1])
     assert found.contents.tolist() == [11, 12]
     # What has not been flushed is not there for a later process; what has, is.
-    assert PixelCache(tmp_path, "first", 5, preprocessing).get(np.array([1])) is None
+    assert PixelCache(tmp_path, "first", 5, SMALL).get(np.array([1])) is None
     cache.flush()
-    later = PixelCache(tmp_path, "first", 5, preprocessing)
-    found = later.get(np.array([2, 1]))
+    found = PixelCache(tmp_path, "first", 5, SMALL).get(np.array([2, 1]))
     np.testing.assert_array_equal(found.pixels, [pixels + 1, pixels])
     assert found.contents.tolist() == [12, 11]
-    assert PixelCache(tmp_path, "second", 5, preprocessing).get(np.array([1])) is None
+    assert PixelCache(tmp_path, "second", 5, SMALL).get(np.array([1])) is None
 
 
 def test_a_cache_that_does_not_fit_is_refused_before_it_is_written(monkeypatch, tmp_path):
@@ -366,21 +369,12 @@ def test_out_of_memory_halves_the_batch_and_goes_on():
                 raise torch.OutOfMemoryError("out of memory")
             return x.mean((1, 2, 3))[:, None] * torch.arange(1000.0)
 
-    preprocessing = Preprocessing((4, 4), 1.0, "center", "bicubic")
-    architecture = replace(describe_any(), preprocessing=preprocessing)
-    pixels = torch.randint(0, 255, (10, 4, 4, 3), dtype=torch.uint8)
-    network = Network(architecture, Small(), 0)
-    device = Device("cpu", "float32", 16)
-    answers = evaluate({preprocessing: pixels}, in_groups([network]), device)["any"]
-    assert len(answers.labels) == 10
+    given = small_pixels(10), in_groups([small_network(Small())]), Device("cpu", "float32", 16)
+    assert len(evaluate(*given)["any"].labels) == 10
     assert sizes[:3] == [10, 5, 2]
     assert max(sizes[2:]) == 2
-    evaluate({preprocessing: pixels}, in_groups([network]), device)
+    evaluate(*given)
     assert max(sizes[2:]) == 2  # remembered
-
-
-def describe_any():
-    return replace(describe("test_vit"), name="any")
 
 
 def test_outputs_that_are_not_finite_are_done_again_in_full_precision():
@@ -393,12 +387,8 @@ def test_outputs_that_are_not_finite_are_done_again_in_full_precision():
         def forward(self, x):
             return torch.full((len(x), 1000), float("nan"))
 
-    preprocessing = Preprocessing((4, 4), 1.0, "center", "bicubic")
-    good = replace(describe_any(), preprocessing=preprocessing)
-    bad = replace(good, name="bad")
-    pixels = torch.randint(0, 255, (4, 4, 4, 3), dtype=torch.uint8)
-    networks = [Network(good, Overflowing(), 0), Network(bad, Broken(), 0)]
-    found = evaluate({preprocessing: pixels}, in_groups(networks), Device("cpu", "bfloat16", 16))
+    networks = [small_network(Overflowing()), small_network(Broken(), "bad")]
+    found = evaluate(small_pixels(4), in_groups(networks), Device("cpu", "bfloat16", 16))
     assert np.isfinite(found["any"].probabilities).all()
     assert "not finite" in found["bad"]
 
@@ -428,6 +418,13 @@ def test_a_killed_run_goes_on_without_a_row_lost_or_doubled(tmp_path, pictures, 
     assert again.table.drop("status", "seconds").equals(report.table.drop("status", "seconds"))
 
 
+def opened(study, pictures, weights):
+    """The images of v1, its classifiers, their contents and the results that are there."""
+    images, known = list_images(pictures), [describe(name, weights) for name in NAMES]
+    contents = Contents(images, study, "v1")
+    return images, known, contents, open_results(study, "v1", images, contents, known, CPU)
+
+
 def test_an_interrupted_run_keeps_what_it_has(monkeypatch, tmp_path, pictures, weights, finished):
     module = sys.modules["bayesrep.vision.run_local"]
     through = module.through_images
@@ -443,10 +440,7 @@ def test_an_interrupted_run_keeps_what_it_has(monkeypatch, tmp_path, pictures, w
     with pytest.raises(KeyboardInterrupt):
         predict(pictures, study, weights)
     monkeypatch.setattr(module, "through_images", through)
-    images = list_images(pictures)
-    known = [describe(name, weights) for name in NAMES]
-    contents = Contents(images, study, "v1")
-    results = open_results(study, "v1", images, contents, known, CPU)
+    *_, results = opened(study, pictures, weights)
     assert [int(result.done.sum()) for result in results.values()] == [48] * 3
     predict(pictures, study, weights)
     assert_same_predictions(finished, study)
@@ -777,8 +771,10 @@ def test_weights_are_found_by_their_names(tmp_path, kind):
 )
 def test_weights_that_do_not_fit_say_which(tmp_path, change, said):
     state = timm.create_model("test_resnet").state_dict()
-    torch.save(change(state), tmp_path / "test_resnet.pth")
-    with refused(PredictionError, "weights-misfit-classifier") as error:
+    file = tmp_path / "test_resnet.pth"
+    torch.save(change(state), file)
+    facts = {"classifier": "test_resnet", "file": str(file)}
+    with refused(PredictionError, "weights-misfit-classifier", facts) as error:
         load_network(describe("test_resnet", tmp_path), "cpu")
     assert re.search(said, error.value.facts["reason"])
 
@@ -797,24 +793,6 @@ def test_which_files_of_a_classifier_are_used_is_said(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     with pytest.warns(PredictionWarning, match=r"\.pth is used, not the file .*config.json"):
         assert describe("test_resnet", tmp_path).preprocessing.size == (160, 160)
-
-
-def test_weights_that_do_not_fit_or_are_not_there(tmp_path, pictures, weights):
-    folder_ = tmp_path / "weights"
-    folder_.mkdir()
-    (folder_ / "test_vit.safetensors").write_bytes(
-        (weights / "test_resnet.safetensors").read_bytes()
-    )
-    facts = {"classifier": "test_vit", "file": str(folder_ / "test_vit.safetensors")}
-    with refused(PredictionError, "weights-misfit-classifier", facts):
-        predict(pictures, tmp_path / "study", folder_, ["test_vit"])
-    with refused(
-        PredictionError, "weights-folder-lacks-classifier", {"classifier": "test_byobnet"}
-    ):
-        predict(pictures, tmp_path / "study", folder_, ["test_byobnet", "test_convnext"])
-    nowhere = tmp_path / "nowhere"
-    with refused(PredictionError, "weights-folder-missing", {"folder": str(nowhere)}):
-        predict(pictures, tmp_path / "study", nowhere, ["test_vit"])
 
 
 def test_one_classifier_that_cannot_be_had_does_not_stop_the_others(
@@ -880,43 +858,48 @@ def test_classifiers_that_cannot_answer_are_refused_with_the_reason(name, rule, 
         assert timm.get_pretrained_cfg(other).num_classes == 1000
 
 
-@pytest.mark.parametrize(
-    ("names", "rule", "offenders"),
-    [
-        (["resnet81"], "classifiers-unknown-to-timm", ("resnet81",)),
-        (["12345678"], "classifiers-like-none-of-timm", ("12345678",)),
-        ([], "study-without-classifiers", ()),
-        (["test_vit", "test_vit"], "classifier-repeated", ("test_vit",)),
-    ],
-)
-def test_names_are_checked_before_anything_else(tmp_path, names, rule, offenders):
-    with refused(PredictionError, rule) as error:
-        predict(tmp_path / "nowhere", tmp_path / "study", None, names)
-    assert error.value.offenders == offenders
-    assert error.value.facts.get("nearest", "resnet").startswith("resnet")
-
-
 def test_renamed_classifiers_are_followed():
     assert describe("gluon_resnet18_v1b").full_name == "resnet18.gluon_in1k"
     assert describe("resnet50.tv_in1k").weights == "hub:timm/resnet50.tv_in1k"
 
 
 @pytest.mark.parametrize(
-    ("options", "rule"),
+    ("options", "rule", "facts"),
     [
-        ({"device": "cuda:77"}, "device-not-available"),
-        ({"device": "toaster"}, "device-not-available"),
-        ({"precision": "float8"}, "unknown-precision"),
-        ({"batch_size": 0}, "batch-size-below-one"),
-        ({"workers": 0}, "prediction-workers-below-one"),
-        ({"dataset": ""}, "data-set-name-empty"),
+        ({"device": "cuda:77"}, "device-not-available", {"device": "cuda:77"}),
+        ({"device": "toaster"}, "device-not-available", {"device": "toaster"}),
+        ({"precision": "float8"}, "unknown-precision", {"precision": "float8"}),
+        ({"batch_size": 0}, "batch-size-below-one", {"batch_size": 0}),
+        ({"workers": 0}, "prediction-workers-below-one", {"workers": 0}),
+        ({"dataset": ""}, "data-set-name-empty", {}),
+        ({"names": ["test_convnext"]}, "weights-folder-lacks-classifier", {}),
+        ({"weights": "nowhere"}, "weights-folder-missing", {"folder": "nowhere"}),
+        # Names are checked before anything else.
+        ({"names": ["resnet81"], "images": "no"}, "classifiers-unknown-to-timm", {}),
+        ({"names": ["12345678"], "images": "no"}, "classifiers-like-none-of-timm", {}),
+        ({"names": [], "images": "no"}, "study-without-classifiers", {}),
+        ({"names": ["test_vit", "test_vit"], "images": "no"}, "classifier-repeated", {}),
+        (
+            {"names": ["torchvision/alexnett"]},
+            "classifier-near-one-of-torchvision",
+            {"nearest": "torchvision/alexnet"},
+        ),
+        (
+            {"names": ["torchvision/alexnet.NEW"]},
+            "unknown-torchvision-weights",
+            {"choices": "IMAGENET1K_V1, DEFAULT"},
+        ),
+        ({"names": ["torchvision/deeplabv3_resnet50"]}, "classifier-near-one-of-torchvision", {}),
+        ({"names": ["torchvision/123456"]}, "classifier-unknown-to-torchvision", {}),
     ],
 )
-def test_bad_options_are_one_line(tmp_path, pictures, weights, options, rule):
-    facts = {} if "dataset" in options else options
-    with refused(PredictionError, rule, facts):
-        predict(pictures, tmp_path / "study", weights, **options)
-    assert not (tmp_path / "study").exists()
+def test_what_cannot_be_asked_for_is_one_line(tmp_path, pictures, weights, options, rule, facts):
+    with refused(PredictionError, rule, facts) as error:
+        predict(**{"images": pictures, "study": tmp_path / "s", "weights": weights} | options)
+    named = {*options.get("names", [])}
+    assert {error.value.facts.get("classifier"), *error.value.offenders} >= named
+    assert "resnet81" not in named or error.value.facts["nearest"].startswith("resnet")
+    assert not (tmp_path / "s").exists()
 
 
 def test_a_study_that_cannot_be_written_is_refused_before_work(tmp_path, pictures, weights):
@@ -968,31 +951,27 @@ def test_damaged_files_of_the_study_are_named(tmp_path, pictures, weights):
         predict(pictures, tmp_path, weights, ["test_vit"])
 
 
+class Fussy(torch.nn.Module):
+    """Fails on whatever image."""
+
+    def forward(self, x):
+        raise AssertionError("Input height (4) doesn't match model (224).")
+
+
+FUSSY = "AssertionError: Input height (4) doesn't match model (224)."
+
+
 def test_a_network_that_fails_is_left_out_with_its_reason():
-    class Fussy(torch.nn.Module):
-        def forward(self, x):
-            raise AssertionError("Input height (4) doesn't match model (224).")
-
-    preprocessing = Preprocessing((4, 4), 1.0, "center", "bicubic")
-    network = Network(replace(describe_any(), preprocessing=preprocessing), Fussy(), 0)
-    pixels = torch.zeros((2, 4, 4, 3), dtype=torch.uint8)
-    found = evaluate({preprocessing: pixels}, in_groups([network]), CPU)
-    assert found["any"] == "AssertionError: Input height (4) doesn't match model (224)."
+    assert evaluate(small_pixels(2), in_groups([small_network(Fussy())]), CPU)["any"] == FUSSY
 
 
-def test_where_every_classifier_fails_the_first_reason_is_told(monkeypatch, tmp_path, weights):
-    class Fussy(torch.nn.Module):
-        def forward(self, x):
-            raise AssertionError("Input height")
-
-    place = tmp_path / "images" / "0"
-    place.mkdir(parents=True)
-    Image.new("RGB", (20, 20)).save(place / "a.png")
+def test_where_every_classifier_fails_the_first_reason_is_told(
+    monkeypatch, tmp_path, pictures, weights
+):
     module = sys.modules["bayesrep.vision.run_local"]
     monkeypatch.setattr(module, "load_network", lambda a, _: Network(a, Fussy(), 1))
-    facts = {"failure": "AssertionError: Input height"}
-    with refused(PredictionError, "classifier-fails-on-images", facts):
-        predict(tmp_path / "images", tmp_path / "study", weights, NAMES[:2])
+    with refused(PredictionError, "classifier-fails-on-images", {"failure": FUSSY}):
+        predict(pictures, tmp_path / "study", weights, NAMES[:2])
 
 
 def test_the_device_is_chosen_by_what_is_there():
@@ -1088,26 +1067,6 @@ def test_torchvisions_classifiers_answer_as_by_themselves(tmp_path, pictures, na
         row = by[path.name]
         assert row["label_1"] == synsets()[int(score.argmax())]
         assert row["probability_1"] == pytest.approx(float(score.max()), rel=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("name", "rule", "facts"),
-    [
-        (
-            "torchvision/alexnett",
-            "classifier-near-one-of-torchvision",
-            {"nearest": "torchvision/alexnet"},
-        ),
-        ("torchvision/alexnet.NEW", "unknown-torchvision-weights", {}),
-        ("torchvision/deeplabv3_resnet50", "classifier-near-one-of-torchvision", {}),
-        ("torchvision/123456", "classifier-unknown-to-torchvision", {}),
-    ],
-)
-def test_what_torchvision_does_not_have(tmp_path, pictures, weights, name, rule, facts):
-    with refused(PredictionError, rule, {"classifier": name, **facts}) as error:
-        predict(pictures, tmp_path / "study", weights, names=[name])
-    choices = error.value.facts.get("choices", "IMAGENET1K_V1, DEFAULT")
-    assert choices.split(", ")[0] == "IMAGENET1K_V1"
 
 
 def test_catalogs_on_the_command_line(capsys):
@@ -1219,8 +1178,6 @@ def test_labels_that_contradict_the_study_are_refused(tmp_path, pictures, weight
 
 
 def test_memory_is_that_of_one_classifier_at_a_time(tmp_path, pictures, weights):
-    images = list_images(pictures)
-    known = [describe(name, weights) for name in NAMES]
     held = []
 
     class Watched(Local):
@@ -1229,8 +1186,7 @@ def test_memory_is_that_of_one_classifier_at_a_time(tmp_path, pictures, weights)
             held.append(len(self._networks))
             return loaded, refused, rest
 
-    contents = Contents(images, tmp_path, "v1")
-    results = open_results(tmp_path, "v1", images, contents, known, CPU)
+    images, known, contents, results = opened(tmp_path, pictures, weights)
     run = DatasetRun(tmp_path, "v1", images, contents, results, {})
     evaluate_together([run], known, Watched(images, CPU, 2, budget=0), None, show=False)
     assert held == [1, 1, 1]
