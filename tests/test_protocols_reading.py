@@ -163,63 +163,37 @@ def shares(*values):
     return dict(zip(SHARES, values, strict=True))
 
 
-BAD = {
-    "no answers": (lambda r: edited(r).drop("label_1"), ("answers-not-recorded",)),
-    "no probabilities": (lambda r: edited(r).drop(SHARES), ("answer-probabilities-missing",)),
-    "below 0": (
-        lambda r: edited(r, row=1, probability_5=-0.01),
-        ("answer-probability-out-of-range", {"images": ["b"]}),
-    ),
-    "above 1": (
-        lambda r: edited(r, row=1, probability_1=1.01),
-        ("answer-probability-out-of-range", {"images": ["b"]}),
-    ),
-    "NaN": (
-        lambda r: edited(r, row=2, probability_3=float("nan")),
-        ("answer-probability-out-of-range", {"images": ["c"]}),
-    ),
-    "null": (
-        lambda r: edited(r, row=0, probability_1=None),
-        ("answer-probability-out-of-range", {"images": ["a"]}),
-    ),
-    "text": (
-        lambda r: edited(r).with_columns(probability_2=pl.lit("much")),
-        ("answer-probabilities-not-numbers",),
-    ),
-    "more than 1": (
-        lambda r: edited(r, row=1, **shares(0.6, 0.5, 0.1, 0, 0)),
-        ("answer-probabilities-sum-wrong", {"images": ["b"], "sum": pytest.approx(1.2)}),
-    ),
-    "too little": (
-        lambda r: edited(r, row=1, **shares(0.1, 1e-4, 1e-4, 1e-4, 1e-4)),
-        ("answer-probabilities-sum-wrong", {"images": ["b"], "sum": pytest.approx(0.1004)}),
-    ),
-    "unsorted": (
-        lambda r: edited(r, row=0, **shares(0.2, 0.5, 0.2, 0.05, 0.05)),
-        ("answers-not-by-probability", {"images": ["a"]}),
-    ),
-    "missing answer": (
-        lambda r: edited(r, row=2, label_3=None),
-        ("label-or-answer-missing", {"column": "label_3", "images": ["c"]}),
-    ),
-    "missing label": (
-        lambda r: edited(r, row=2, label=None),
-        ("label-or-answer-missing", {"column": "label", "images": ["c"]}),
-    ),
-    "no label": (
-        lambda r: edited(r).drop("label"),
-        ("prediction-labels-missing", {"images_file": "images.parquet"}),
-    ),
-    "no rows": (lambda r: edited(r).head(0), ("data-set-without-images",)),
-}
+OUT, SUM = "answer-probability-out-of-range", "answer-probabilities-sum-wrong"
+MISSING = "label-or-answer-missing"
+BAD = [  # the row and what it holds or columns that lack, the rule, and what is told
+    ("label_1", "answers-not-recorded", {}),
+    (SHARES, "answer-probabilities-missing", {}),
+    ("label", "prediction-labels-missing", {"images_file": "images.parquet"}),
+    (None, "data-set-without-images", {}),
+    (dict(row=1, probability_5=-0.01), OUT, {}),
+    (dict(row=1, probability_1=1.01), OUT, {}),
+    (dict(row=2, probability_3=float("nan")), OUT, {}),
+    (dict(row=0, probability_1=None), OUT, {}),
+    (dict(probability_2="much"), "answer-probabilities-not-numbers", {}),
+    (dict(row=1, **shares(0.6, 0.5, 0.1, 0, 0)), SUM, {"sum": pytest.approx(1.2)}),
+    (dict(row=1, **shares(0.1, *[1e-4] * 4)), SUM, {"sum": pytest.approx(0.1004)}),
+    (dict(row=0, **shares(0.2, 0.5, 0.2, 0.05, 0.05)), "answers-not-by-probability", {}),
+    (dict(row=2, label_3=None), MISSING, {"column": "label_3"}),
+    (dict(row=2, label=None), MISSING, {"column": "label"}),
+]
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_files_are_one_line_that_names_them(root, name):
-    change, broken = BAD[name]
-    put(root, "v1", "resnet", change(root))
-    with refused(StudyError, *broken) as error:
+@pytest.mark.parametrize(("change", "rule", "told"), BAD)
+def test_bad_files_are_one_line_that_names_them(root, change, rule, told):
+    if isinstance(change, dict):
+        wrong = edited(root, **change)
+    else:
+        wrong = edited(root).drop(change) if change else edited(root).head(0)
+    put(root, "v1", "resnet", wrong)
+    with refused(StudyError, rule, told) as error:
         read(root, confidence=True)
+    if isinstance(change, dict) and "images" in error.value.facts:
+        assert error.value.offenders == (IMAGES["v1"][change["row"]],)
     facts = error.value.facts
     assert "resnet.parquet" in facts["where"]
     assert facts.get("advice", MAKE_THEM).startswith(MAKE_THEM)
@@ -253,11 +227,8 @@ def test_all_files_of_a_data_set_hold_the_same_images(root, name):
 
 def test_classifiers_that_were_told_different_labels_are_named(root):
     put(root, "v1", "vgg/16", edited(root, name="vgg/16", row=1, label=WNIDS[5]))
-    with refused(
-        StudyError,
-        "classifiers-told-different-labels",
-        {"dataset": "v1", "classifier": "vgg/16", "other_classifier": "resnet", "images": ["b"]},
-    ):
+    told = {"dataset": "v1", "classifier": "vgg/16", "other_classifier": "resnet", "images": ["b"]}
+    with refused(StudyError, "classifiers-told-different-labels", told):
         read(root)
 
 
@@ -267,33 +238,22 @@ def test_wrong_probabilities_do_not_matter_where_none_are_needed(root):
 
 
 def test_missing_data_sets_classifiers_and_folders_are_named(root, tmp_path):
-    with refused(
-        StudyError,
-        "data-set-without-predictions",
-        {"dataset": "v3", "known_datasets": ["v1", "v2"]},
+    (tmp_path / "empty").mkdir()
+    for name, dataset in zip(NETWORKS, IMAGES, strict=True):
+        put(tmp_path / "apart", dataset, name, prediction_table(["a"]))
+    both = {"known_datasets": ["v1", "v2"]}
+    none, sets = {"dataset": "v1", "known_datasets": "no data set"}, {"datasets": "'v1', 'v2'"}
+    for rule, folder, asked, facts in (
+        ("data-set-without-predictions", root, (("v1", "v3"),), both | {"dataset": "v3"}),
+        ("data-set-without-predictions", root, (), both | {"dataset": "reference"}),
+        ("data-set-without-predictions", tmp_path / "empty", (("v1",),), none),
+        ("study-path-missing", tmp_path / "nowhere", (("v1",),), {}),
+        ("no-classifier-in-common", tmp_path / "apart", (("v1", "v2"),), sets),
     ):
-        read_predictions(root, ("v1", "v3"))
-    with refused(
-        StudyError,
-        "data-set-without-predictions",
-        {"dataset": "reference", "known_datasets": ["v1", "v2"]},
-    ):
-        read_predictions(root)
+        with refused(StudyError, rule, facts):
+            read_predictions(folder, *asked)
     with refused(StudyError, "parquet-file-missing"):
         read(root, classifiers=["none"])
-    with refused(StudyError, "study-path-missing"):
-        read(tmp_path / "nowhere")
-    (tmp_path / "empty").mkdir()
-    with refused(
-        StudyError,
-        "data-set-without-predictions",
-        {"dataset": "v1", "known_datasets": "no data set"},
-    ):
-        read(tmp_path / "empty")
-    for name in NETWORKS:
-        put(tmp_path / "apart", "v1" if name == "resnet" else "v2", name, prediction_table(["a"]))
-    with refused(StudyError, "no-classifier-in-common", {"datasets": "'v1', 'v2'"}):
-        read(tmp_path / "apart")
 
 
 @pytest.mark.parametrize("classifier", NETWORKS)
@@ -404,26 +364,17 @@ def replaced(data, **values):
 
 def test_answers_that_contradict_the_study_are_refused(tmp_path):
     answers = some_answers()
-    study = study_of(answers)
-    wrong = answers[0].answers.copy()
+    first, study = answers[0], study_of(answers)
+    wrong = first.answers.copy()
     wrong[0, 1] = (wrong[0, 1] + 1) % 3
-    wrong[0, 1, 0] = answers[0].labels[1] if not answers[0].correct[0, 1] else 2
-    changed = [
-        (
-            replaced(answers[0], answers=wrong),
-            ("answers-contradict-correctness", {"dataset": "v1", "images": ["b"]}),
-        ),
-        (
-            answers[0].on(np.array([0, 1, 3])),
-            ("answers-incomplete", {"dataset": "v1", "missing": ["c"]}),
-        ),
-        (
-            replaced(answers[0], classifiers=("resnet", "alexnet")),
-            ("answers-incomplete", {"dataset": "v1", "missing": ["vgg/16"]}),
-        ),
-    ]
-    for data, broken in changed:
-        with refused(StudyError, *broken):
+    wrong[0, 1, 0] = first.labels[1] if not first.correct[0, 1] else 2
+    others = replaced(first, classifiers=("resnet", "alexnet"))
+    for data, rule, facts in (
+        (replaced(first, answers=wrong), "answers-contradict-correctness", {"images": ["b"]}),
+        (first.on(np.array([0, 1, 3])), "answers-incomplete", {"missing": ["c"]}),
+        (others, "answers-incomplete", {"missing": ["vgg/16"]}),
+    ):
+        with refused(StudyError, rule, {"dataset": "v1"} | facts):
             study.write(tmp_path / "s", answers=[data, answers[1]])
         assert not (tmp_path / "s").exists()
 
@@ -446,65 +397,29 @@ def test_written_answers_do_not_replace_what_is_there(tmp_path):
 
 def test_predictions_that_are_none_are_refused():
     data = some_answers()[0]
-    for values, broken in (
-        (dict(images=["a"] * 4), ("image-repeated", {"where": "data set 'v1'", "images": ["a"]})),
+    all_of = {"classifier": "resnet", "images": data.images.tolist()}
+    for rule, values, facts in (
+        ("image-repeated", dict(images=["a"] * 4), {"images": ["a"]}),
+        ("class-repeated-in-predictions", dict(classes=("cat", "cat", "owl")), {}),
+        ("classifier-repeated-in-predictions", dict(classifiers=("vgg", "vgg")), {}),
+        ("labels-not-class-numbers", dict(labels=np.zeros(3, int)), {"image_count": 4}),
+        ("labels-not-class-numbers", dict(labels=np.zeros(4)), {"image_count": 4}),
+        ("label-not-a-class", dict(labels=[0, 1, 3, 0]), {"images": ["c"]}),
         (
-            dict(classes=("cat", "cat", "owl")),
-            ("class-repeated-in-predictions", {"where": "data set 'v1'"}),
-        ),
-        (
-            dict(classifiers=("vgg", "vgg")),
-            ("classifier-repeated-in-predictions", {"where": "data set 'v1'"}),
-        ),
-        (
-            dict(labels=np.zeros(3, int)),
-            ("labels-not-class-numbers", {"where": "data set 'v1'", "image_count": 4}),
-        ),
-        (
-            dict(labels=np.zeros(4)),
-            ("labels-not-class-numbers", {"where": "data set 'v1'", "image_count": 4}),
-        ),
-        (
-            dict(labels=[0, 1, 3, 0]),
-            ("label-not-a-class", {"where": "data set 'v1'", "images": ["c"]}),
-        ),
-        (
+            "answers-shape-wrong",
             dict(answers=data.answers[:1]),
-            (
-                "answers-shape-wrong",
-                {"where": "data set 'v1'", "shape": "[1, 4, 3]", "expected_shape": "[2, 4, 'R']"},
-            ),
+            {"shape": "[1, 4, 3]", "expected_shape": "[2, 4, 'R']"},
         ),
+        ("answer-not-a-class", dict(answers=data.answers + 1), all_of),
+        ("answer-not-a-class", dict(answers=data.answers - 2), all_of),
         (
-            dict(answers=data.answers + 1),
-            (
-                "answer-not-a-class",
-                {"where": "data set 'v1'", "classifier": "resnet", "images": data.images.tolist()},
-            ),
-        ),
-        (
-            dict(answers=data.answers - 2),
-            (
-                "answer-not-a-class",
-                {"where": "data set 'v1'", "classifier": "resnet", "images": data.images.tolist()},
-            ),
-        ),
-        (
+            "confidence-shape-wrong",
             dict(confidence=np.ones(4)),
-            (
-                "confidence-shape-wrong",
-                {"where": "data set 'v1'", "shape": "[4]", "expected_shape": "[2, 4]"},
-            ),
+            {"shape": "[4]", "expected_shape": "[2, 4]"},
         ),
-        (
-            dict(confidence=np.full((2, 4), np.nan)),
-            (
-                "confidence-out-of-range",
-                {"where": "data set 'v1'", "classifier": "resnet", "images": data.images.tolist()},
-            ),
-        ),
+        ("confidence-out-of-range", dict(confidence=np.full((2, 4), np.nan)), all_of),
     ):
-        with refused(StudyError, *broken):
+        with refused(StudyError, rule, {"where": "data set 'v1'"} | facts):
             replaced(data, **values)
 
 
@@ -568,29 +483,22 @@ def test_imported_tables_keep_the_answers(capsys, tmp_path, labels, kind):
 def test_answers_without_labels_are_one_clear_error(tmp_path):
     table = long_table(some_answers())
     counts = counts_table(tmp_path / "counts.csv")
-    for changed, broken in (
-        (table.drop("label"), ("answers-without-labels",)),
+    five = ", ".join(f"{line} ('1.5')" for line in range(2, 7))
+    for changed, rule, facts in (
+        (table.drop("label"), "answers-without-labels", {}),
         (
             table.with_columns(probability_1=pl.lit("1.5")),
-            (
-                "probability-out-of-range-in-rows",
-                {
-                    "column": "probability_1",
-                    "rows": "lines 2 ('1.5'), 3 ('1.5'), 4 ('1.5'), 5 ('1.5'), 6 ('1.5'), "
-                    "... (10 lines)",
-                },
-            ),
+            "probability-out-of-range-in-rows",
+            {"column": "probability_1", "rows": f"lines {five}, ... (10 lines)"},
         ),
         (
             table.with_columns(label_1=pl.lit(None, pl.String)),
-            (
-                "value-missing-in-rows",
-                {"column": "label_1", "rows": "lines 2, 3, 4, 5, 6, ... (10 lines)"},
-            ),
+            "value-missing-in-rows",
+            {"column": "label_1", "rows": "lines 2, 3, 4, 5, 6, ... (10 lines)"},
         ),
     ):
         changed.write_csv(tmp_path / "answers.csv")
-        with refused(StudyError, *broken) as error:
+        with refused(StudyError, rule, facts) as error:
             tables.read([counts, tmp_path / "answers.csv"], reference="v1", replication="v2")
         assert error.value.facts["where"].endswith("answers.csv")
 
@@ -714,17 +622,13 @@ def hostile(root):
 
 @pytest.mark.parametrize("table", MATCHED_TABLES)
 def test_a_hostile_name_cannot_steer_the_terminal(capsys, hostile, table):
-    status, out, error = run(
-        capsys, "papers", "compare", hostile, *BOTH, "--table", table, "--quiet"
-    )
+    words = ("papers", "compare", hostile, *BOTH, "--table", table, "--quiet")
+    status, out, error = run(capsys, *words)
     assert status == 0
     assert "owned" in out
     assert "\x1b" not in out + error
-
-
-def test_a_hostile_name_cannot_steer_the_terminal_by_an_error(capsys, hostile):
     put(hostile, "v1", HOSTILE, prediction_table(IMAGES["v1"]).drop("label_1"))
-    status, out, error = run(capsys, "papers", "compare", hostile, *BOTH, "--quiet")
+    status, out, error = run(capsys, *words)
     assert status == 2
     assert "owned" in error
     assert "\x1b" not in out + error
