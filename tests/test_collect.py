@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refusals import check, refusal, refused
+from refusals import check, refusal, refused, run
 from simulated_workers import Respondents, answer, write_answers
 
 from bayesrep import StudyError
@@ -64,20 +64,12 @@ def test_candidates_are_the_top_answers_and_the_own_label():
         "v1", ["a", "b"], ("x", "y", "z"), np.array([0, 2]), ("p", "q"), answers
     )
     table = candidate_labels([predictions], top=2)
-    assert table.filter(image="a").select("label", "classifiers", "own").rows() == [
-        ("x", 1, True),
-        ("z", 2, False),
-        ("y", 1, False),
-    ]
-    assert table.filter(image="b").select("label", "classifiers", "own").rows() == [
-        ("z", 0, True),
-        ("x", 2, False),
-        ("y", 1, False),
-    ]
+    for image, labels, counts in (("a", "xzy", (1, 2, 1)), ("b", "zxy", (0, 2, 1))):
+        rows = table.filter(image=image).select("label", "classifiers", "own").rows()
+        assert rows == [*zip(labels, counts, (True, False, False), strict=True)]
     assert len(candidate_labels([predictions], top=1)) == 5
-    with refused(
-        OptionError, "top-exceeds-known-answers", {"dataset": "v1", "known_count": 2, "top": 5}
-    ):
+    facts = {"dataset": "v1", "known_count": 2, "top": 5}
+    with refused(OptionError, "top-exceeds-known-answers", facts):
         candidate_labels([predictions])
 
 
@@ -153,61 +145,56 @@ def test_the_same_seed_gives_the_same_tasks_and_names_tell_collections_apart():
     assert one["task"][0].split("-")[0] != other["task"][0].split("-")[0]
 
 
+TWICE = pl.concat([asked(1), asked(1)])
+
+
 @pytest.mark.parametrize(
-    ("table", "known", "broken"),
+    ("rule", "table", "known", "facts"),
     [
         (
+            "asked-images-lack-column",
             asked().drop("label"),
             controls(),
-            (
-                "asked-images-lack-column",
-                {"column": "label", "needed": "dataset, image, label"},
-            ),
+            {"column": "label", "needed": "dataset, image, label"},
         ),
-        (asked().clear(), controls(), ("no-images-to-ask-about",)),
+        ("no-images-to-ask-about", asked().clear(), controls(), {}),
         (
-            pl.concat([asked(1), asked(1)]),
+            "asked-image-label-repeated",
+            TWICE,
             controls(),
-            ("asked-image-label-repeated", {"images": [f"{CATS}/0.jpg", f"{DOGS}/0.jpg"]}),
+            {"images": [f"{CATS}/0.jpg", f"{DOGS}/0.jpg"]},
         ),
-        (asked(), None, ("controls-without-known-images", {"positive": 5, "negative": 3})),
+        ("controls-without-known-images", asked(), None, {"positive": 5, "negative": 3}),
         (
+            "too-few-positive-controls",
             asked(),
             controls(3),
-            ("too-few-positive-controls", {"positive": 5, "labels": [DOGS, CATS]}),
+            {"positive": 5, "labels": [DOGS, CATS]},
         ),
         (
+            "too-few-negative-controls",
             asked(labels=(CATS,)),
             controls(9, (CATS,)),
-            ("too-few-negative-controls", {"negative": 3, "label": CATS}),
+            {"negative": 3, "label": CATS},
         ),
-        (asked(), controls().drop("label"), ("controls-lack-column", {"column": "label"})),
+        ("controls-lack-column", asked(), controls().drop("label"), {"column": "label"}),
     ],
 )
-def test_grids_that_cannot_be_are_refused_in_one_line(table, known, broken):
-    with refused(StudyError, *broken):
+def test_grids_that_cannot_be_are_refused_in_one_line(rule, table, known, facts):
+    with refused(StudyError, rule, facts):
         plan_grids(table, known, GridDesign())
 
 
 @pytest.mark.parametrize(
-    ("numbers", "broken"),
+    ("numbers", "rule", "facts"),
     [
-        (
-            {"answers": 10, "grids": 4},
-            ("answers-not-divisible-by-grids", {"answers": 10, "grids": 4}),
-        ),
-        (
-            {"size": 8},
-            ("grid-too-small-for-controls", {"size": 8, "positive": 5, "negative": 3}),
-        ),
-        (
-            {"positive": -1},
-            ("grid-too-small-for-controls", {"size": 48, "positive": -1, "negative": 3}),
-        ),
+        ({"answers": 10, "grids": 4}, "answers-not-divisible-by-grids", {}),
+        ({"size": 8}, "grid-too-small-for-controls", {"positive": 5, "negative": 3}),
+        ({"positive": -1}, "grid-too-small-for-controls", {"size": 48, "negative": 3}),
     ],
 )
-def test_designs_that_cannot_be_are_refused(numbers, broken):
-    with refused(OptionError, *broken):
+def test_designs_that_cannot_be_are_refused(numbers, rule, facts):
+    with refused(OptionError, rule, numbers | facts):
         GridDesign(**numbers)
 
 
@@ -361,34 +348,28 @@ def test_assignments_that_do_not_count_are_counted():
     assert len(found.assignments) == len(all_of) - 1
 
 
+PLACES = "answered-places-unknown-or-repeated"
+
+
 @pytest.mark.parametrize(
-    "change", [{"selected": [0]}, {"selected": [999]}, {"selected": [1, 1]}, {"main": 999}]
+    ("change", "rule"),
+    [
+        ({"selected": [0]}, PLACES),
+        ({"selected": [999]}, PLACES),
+        ({"selected": [1, 1]}, PLACES),
+        ({"main": 999}, PLACES),
+        ({"task": "00000000-01"}, "answered-tasks-of-another-collection"),
+        ({"task": "{}-9999"}, "answered-tasks-unknown"),
+    ],
 )
-def test_answers_to_what_was_not_asked_are_refused(change):
+def test_answers_to_what_was_not_asked_are_refused(change, rule):
     collection = contains()
-    row = said(collection).head(1).to_dicts()[0]
+    row = said(collection).head(1).to_dicts()[0] | change
+    row["task"] = row["task"].format(collection.fingerprint)
     facts = {"file": "f.json", "tasks": [row["task"]]}
-    with refused(StudyError, "answered-places-unknown-or-repeated", facts):
-        match_assignments(collection, pl.DataFrame([row | change], schema=ASSIGNMENT_SCHEMA))
-
-
-def test_answers_to_another_collection_are_refused():
-    collection = contains()
-    row = said(collection).head(1).to_dicts()[0] | {"task": "00000000-01"}
-    facts = {
-        "file": "f.json",
-        "tasks": ["00000000-01"],
-        "other_collection": "00000000",
-        "collection": collection.fingerprint,
-    }
-    with refused(StudyError, "answered-tasks-of-another-collection", facts):
-        match_assignments(collection, pl.DataFrame([row], schema=ASSIGNMENT_SCHEMA))
-
-
-def test_a_task_of_the_same_collection_that_there_is_not():
-    collection = contains()
-    row = said(collection).head(1).to_dicts()[0] | {"task": f"{collection.fingerprint}-9999"}
-    with refused(StudyError, "answered-tasks-unknown", {"tasks": [row["task"]]}):
+    if rule == "answered-tasks-of-another-collection":
+        facts |= {"other_collection": "00000000", "collection": collection.fingerprint}
+    with refused(StudyError, rule, facts):
         match_assignments(collection, pl.DataFrame([row], schema=ASSIGNMENT_SCHEMA))
 
 
@@ -532,10 +513,8 @@ def test_own_labels_and_counts_of_a_table_are_read_as_flags_and_numbers(tmp_path
     text = "dataset,image,label,own,selected,shown\n" + "\n".join(rows) + "\n"
     (tmp_path / "c.csv").write_text(text, encoding="utf-8")
     out = tmp_path / "l.csv"
-    assert (
-        main(["collect", "read", str(tmp_path / "c.csv"), "--table", "labels", "--out", str(out)])
-        == 0
-    )
+    words = ["collect", "read", tmp_path / "c.csv", "--table", "labels", "--out", out]
+    assert main([*map(str, words)]) == 0
     table = pl.read_csv(out, infer_schema=False)
     assert table.select("image", "label", "own").rows() == [
         ("1.10", "x", "true"), ("1.10", "y", "false"),
@@ -558,18 +537,12 @@ def test_links_that_lead_not_to_the_web_are_refused(tmp_path, link):
 
 
 def test_images_of_folders_have_the_folders_labels(tmp_path):
-    for name in (
-        "cat/1.jpg",
-        "dog/1.jpg",
-        "dog/deep/2.PNG",
-        "dog/evil.svg",
-        "dog/notes.txt",
-        "9.jpg",
-    ):
+    found = ["cat/1.jpg", "dog/1.jpg", "dog/deep/2.PNG"]
+    for name in (*found, "dog/evil.svg", "dog/notes.txt", "9.jpg"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"")
     table = labelled_images("v1", tmp_path, "https://example.org/a b/")
-    assert table["image"].to_list() == ["cat/1.jpg", "dog/1.jpg", "dog/deep/2.PNG"]
+    assert table["image"].to_list() == found
     assert table["label"].to_list() == ["cat", "dog", "dog"]
     assert table["source"][0] == "https://example.org/a b/cat/1.jpg"
     wanted = pl.DataFrame({"dataset": ["v1"], "image": ["2.PNG"], "label": ["x"]})
@@ -615,18 +588,15 @@ def test_classify_has_a_task_an_image_with_labels_in_random_places():
 
 
 @pytest.mark.parametrize(
-    ("labels", "broken"),
+    ("labels", "rule", "facts"),
     [
-        (["x"], ("only-one-label-of-image", {"images": ["1.jpg"]})),
-        (
-            list("abcdefghijklm"),
-            ("labels-of-image-exceed-most", {"images": ["1.jpg"], "most_labels": 12}),
-        ),
+        ("x", "only-one-label-of-image", {}),
+        ("abcdefghijklm", "labels-of-image-exceed-most", {"most_labels": 12}),
     ],
 )
-def test_images_that_cannot_be_classified_are_refused(labels, broken):
-    rows = pl.DataFrame({"dataset": "v1", "image": "1.jpg", "label": labels})
-    with refused(StudyError, *broken):
+def test_images_that_cannot_be_classified_are_refused(labels, rule, facts):
+    rows = pl.DataFrame({"dataset": "v1", "image": "1.jpg", "label": list(labels)})
+    with refused(StudyError, rule, {"images": ["1.jpg"]} | facts):
         plan_classify(rows)
 
 
@@ -642,12 +612,6 @@ def pictures(tmp_path):
             for image in range(number):
                 (place / f"{image}.jpg").write_bytes(b"")
     return tmp_path
-
-
-def run(capsys, *words):
-    status = main([str(word) for word in words])
-    out, err = capsys.readouterr()
-    return status, out, err
 
 
 def test_from_folders_to_answers(pictures, capsys):
@@ -718,10 +682,8 @@ def test_what_was_chosen_is_measured_again_beside_all_of_the_reference(pictures,
     assert "about 30 images" in out
     assert "--address" not in out
     tasks = read_collection(here / "again").tasks.filter(pl.col("control").is_null())
-    assert set(tasks.select("dataset", "image").unique()["dataset"].value_counts().rows()) == {
-        ("v1", 24),
-        ("v2", 6),
-    }
+    each = tasks.select("dataset", "image").unique()["dataset"].value_counts()
+    assert dict(each.iter_rows()) == {"v1": 24, "v2": 6}
     assert tasks["own"].all()
 
 

@@ -146,8 +146,10 @@ def test_own_labels_alone_make_multi_label_accuracy_top_1():
     assert set(by["top-5 corrections already right"]) == {0}
 
 
-def test_a_subset_without_images_is_null_and_has_no_p_value():
-    table = multilabel(some_predictions(), label_sets(some_sets()), subsets=MASKS, trials=20)
+@pytest.mark.parametrize("interval", ["wilson", "clopper-pearson"])
+def test_a_subset_without_images_is_null_and_has_no_p_value(interval):
+    given = some_predictions(), label_sets(some_sets())
+    table = multilabel(*given, subsets=MASKS, trials=20, interval=interval)
     absent = table.filter(pl.col("subset") == "absent")
     assert absent["images"].to_list() == [0] * 12
     for column in ("accuracy", "lower", "upper", "change", "p_value"):
@@ -156,14 +158,6 @@ def test_a_subset_without_images_is_null_and_has_no_p_value():
     assert everything["p_value"].null_count() == 12
     assert everything["change"].to_list() == [0.0] * 12
     assert table.filter(pl.col("subset") == "flying")["p_value"].null_count() == 0
-
-
-def test_a_subset_without_images_is_null_by_clopper_pearson():
-    table = multilabel(
-        some_predictions(), label_sets(some_sets()), subsets=MASKS, interval="clopper-pearson"
-    )
-    absent = table.filter(pl.col("subset") == "absent")
-    assert absent["upper"].null_count() == 12
 
 
 def test_p_values_are_one_where_no_class_differs():
@@ -186,19 +180,16 @@ def test_p_values_are_never_zero_and_a_function_of_the_seed():
 
 
 @pytest.mark.parametrize(
-    ("options", "broken"),
+    ("options", "rule", "facts"),
     [
-        (
-            dict(empty="keep"),
-            ("unknown-empty-handling", {"empty": "keep", "choices": "exclude, wrong"}),
-        ),
-        (dict(trials=0), ("trials-below-one", {"trials": 0})),
-        (dict(interval="wald"), ("unknown-proportion-interval", {"interval": "wald"})),
+        (dict(empty="keep"), "unknown-empty-handling", {"choices": "exclude, wrong"}),
+        (dict(trials=0), "trials-below-one", {}),
+        (dict(interval="wald"), "unknown-proportion-interval", {}),
     ],
 )
-def test_unknown_options_are_refused(options, broken):
-    with refused(OptionError, *broken):
-        multilabel(some_predictions(), label_sets(some_sets()), subsets={}, **options)
+def test_unknown_options_are_refused(options, rule, facts):
+    with refused(OptionError, rule, options | facts):
+        multilabel(some_predictions(), label_sets(some_sets()), **{"subsets": {}} | options)
 
 
 def test_images_without_any_right_label_are_nothing_to_count():
@@ -293,11 +284,8 @@ def test_imagenets_classes_go_by_wnid_or_by_number(tmp_path):
     path.write_text(json.dumps({"a": [7, "n01440764"], "b": ["999"]}))
     assert read_label_sets([path], data).label.tolist() == [0, 7, 999]
     path.write_text(json.dumps({"a": [1000], "b": []}))
-    with refused(
-        StudyError,
-        "classes-not-of-predictions",
-        {"unknown_classes": ["1000"], "verb": "is not a class", "class_count": 1000},
-    ):
+    facts = {"unknown_classes": ["1000"], "verb": "is not a class", "class_count": 1000}
+    with refused(StudyError, "classes-not-of-predictions", facts):
         read_label_sets([path], data)
 
 
@@ -309,44 +297,30 @@ def test_images_without_a_set_are_left_out_with_a_warning(tmp_path, three):
     assert found.known.tolist() == [False, False, True]
 
 
-BAD = {
-    "number of a class": (
-        "s.json",
-        {**SETS, "i02": [3]},
-        (
-            "classes-not-of-predictions",
-            {"unknown_classes": ["3"], "verb": "is not a class", "class_count": 7},
-        ),
-    ),
-    "no list": ("s.json", {**SETS, "i02": "ant"}, ("label-set-not-list", {"image": "i02"})),
-    "none of ours": ("s.json", {"x": ["ant"]}, ("label-sets-of-other-images", {"dataset": "v1"})),
-    "no mapping": ("s.json", 3, ("label-sets-not-list-mapping",)),
-    "list for others": ("s.json", [["ant"]] * 3, ("label-sets-of-other-images", {"dataset": "v1"})),
-    "label twice": (
-        "s.csv",
-        table_of({**SETS, "i02": ["ant", "ant"]}),
-        ("label-twice-for-image", {"images": ["i02"]}),
-    ),
-    "other data set": (
-        "s.csv",
-        table_of(SETS, dataset="v9"),
-        (
-            "label-sets-of-other-images",
-            {"dataset": "v1", "hint": "; they are there as images of data set 'v9'"},
-        ),
-    ),
-    "unknown kind": ("s.doc", SETS, ("table-file-type-unknown",)),
-}
+OTHERS, UNKNOWN = "label-sets-of-other-images", "classes-not-of-predictions"
+NO_CLASS = {"unknown_classes": ["3"], "verb": "is not a class", "class_count": 7}
+THERE = {"dataset": "v1", "hint": "; they are there as images of data set 'v9'"}
+TWO_ANTS = table_of({**SETS, "i02": ["ant", "ant"]})
+BAD = [  # the file's ending and what it holds, the rule, and what is told
+    ("json", {**SETS, "i02": [3]}, UNKNOWN, NO_CLASS),
+    ("json", {**SETS, "i02": "ant"}, "label-set-not-list", {"image": "i02"}),
+    ("json", {"x": ["ant"]}, OTHERS, {"dataset": "v1"}),
+    ("json", 3, "label-sets-not-list-mapping", {}),
+    ("json", [["ant"]] * 3, OTHERS, {"dataset": "v1"}),
+    ("csv", TWO_ANTS, "label-twice-for-image", {"images": ["i02"]}),
+    ("csv", table_of(SETS, dataset="v9"), OTHERS, THERE),
+    ("doc", SETS, "table-file-type-unknown", {}),
+]
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_label_sets_are_one_clear_error(tmp_path, three, name):
-    path, content, broken = tmp_path / BAD[name][0], BAD[name][1], BAD[name][2]
+@pytest.mark.parametrize(("ending", "content", "rule", "facts"), BAD)
+def test_bad_label_sets_are_one_clear_error(tmp_path, three, ending, content, rule, facts):
+    path = tmp_path / f"s.{ending}"
     if isinstance(content, pl.DataFrame):
         content.write_csv(path)
     else:
         path.write_text(json.dumps(content))
-    with refused(StudyError, *broken) as error:
+    with refused(StudyError, rule, facts) as error:
         read_label_sets([path], three)
     assert str(error.value).startswith(f"{path}: ")
 
@@ -424,23 +398,18 @@ def test_groups_of_classes_are_read_from_tables(tmp_path, kind):
 
 
 @pytest.mark.parametrize(
-    ("rows", "broken"),
+    ("classes", "rule", "facts"),
     [
-        (
-            {"class": ["ant", "ant"], "kind": ["x", "y"]},
-            ("class-grouped-twice", {"classes": ["ant"]}),
-        ),
-        ({"class": ["ant"]}, ("no-grouping-column",)),
-        (
-            {"class": ["ant", None], "kind": ["x", "y"]},
-            ("value-missing-in-rows", {"column": "class", "rows": "line 3"}),
-        ),
+        (["ant", "ant"], "class-grouped-twice", {"classes": ["ant"]}),
+        (["ant"], "no-grouping-column", {}),
+        (["ant", None], "value-missing-in-rows", {"column": "class", "rows": "line 3"}),
     ],
 )
-def test_bad_groups_are_one_clear_error(tmp_path, rows, broken):
+def test_bad_groups_are_one_clear_error(tmp_path, classes, rule, facts):
     path = tmp_path / "groups.csv"
-    pl.DataFrame(rows).write_csv(path)
-    with refused(StudyError, *broken) as error:
+    kinds = {"kind": ["x", "y"]} if len(classes) == 2 else {}
+    pl.DataFrame({"class": classes} | kinds).write_csv(path)
+    with refused(StudyError, rule, facts) as error:
         read_groups(path, CLASSES)
     assert str(error.value).startswith(f"{path}: ")
 
@@ -586,43 +555,30 @@ def test_the_command_writes_csv_and_text(capsys, files, table):
     assert pl.read_csv(io.StringIO(printed)).height > 0
 
 
+NO_JSON, NO_CSV = ({"path": f"none.{kind}", "reason": NO_FILE} for kind in ("json", "csv"))
+KINDS = {"choices": "kind, odd"}
+V9 = {"dataset": "v9", "known_datasets": ["v1"]}
+COLUMN = "unknown-grouping-column"
+
+
 @pytest.mark.parametrize(
-    ("more", "broken"),
+    ("more", "rule", "facts"),
     [
-        (
-            ("--datasets", "v9"),
-            ("data-set-without-predictions", {"dataset": "v9", "known_datasets": ["v1"]}),
-        ),
-        (
-            ("--input", "labels=none.json"),
-            ("file-unreadable", {"path": "none.json", "reason": NO_FILE}),
-        ),
-        (
-            ("--input", "classes=none.csv"),
-            ("file-unreadable", {"path": "none.csv", "reason": NO_FILE}),
-        ),
-        (
-            ("--table", "people", "--by", "kind"),
-            ("option-of-another-table", {"option": "input labels"}),
-        ),
-        (
-            ("--table", "co-occurrence", "--input", "classes=GROUPS"),
-            ("unknown-grouping-column", {"column": None, "choices": "kind, odd"}),
-        ),
-        (
-            ("--input", "classes=GROUPS", "--by", "typo"),
-            ("unknown-grouping-column", {"column": "typo", "choices": "kind, odd"}),
-        ),
-        (("--by", "kind"), ("column-of-no-classes", {"column": "kind"})),
+        ("--datasets v9", "data-set-without-predictions", V9),
+        ("--input labels=none.json", "file-unreadable", NO_JSON),
+        ("--input classes=none.csv", "file-unreadable", NO_CSV),
+        ("--table people --by kind", "option-of-another-table", {"option": "input labels"}),
+        ("--table co-occurrence --input classes=GROUPS", COLUMN, KINDS | {"column": None}),
+        ("--input classes=GROUPS --by typo", COLUMN, KINDS | {"column": "typo"}),
+        ("--by kind", "column-of-no-classes", {"column": "kind"}),
     ],
 )
-def test_wrong_use_is_one_line(capsys, files, more, broken):
+def test_wrong_use_is_one_line(capsys, files, more, rule, facts):
     path = str(files / "groups.csv")
-    more = [each.replace("GROUPS", path) for each in more]
-    violation = refusal(arguments(files, *more))
-    check(violation, *broken)
-    if violation.rule == "unknown-grouping-column":
-        assert violation.facts["path"] == path
+    more = [each.replace("GROUPS", path) for each in more.split()]
+    if rule == COLUMN:
+        facts = facts | {"path": path}
+    check(refusal(arguments(files, *more)), rule, facts)
     assert capsys.readouterr().out == ""
 
 
@@ -641,20 +597,13 @@ def test_missing_label_sets_are_warned_of_in_one_line(capsys, files):
 
 
 def test_hostile_names_cannot_steer_the_terminal(capsys, files):
-    rows = {"class": CLASSES, "kind": ["\x1b[2Jowned"] * 7}
-    pl.DataFrame(rows).write_csv(files / "hostile.csv")
-    for table in ("multilabel", "co-occurrence"):
-        more = ("--input", f"classes={files}/hostile.csv", "--table", table)
-        status, out, error = run(capsys, *arguments(files, *more))
-        assert status == 0
-        assert "owned" in out
-        assert "\x1b" not in out + error
-
-
-def test_hostile_columns_cannot_steer_the_terminal_by_an_error(capsys, files):
-    rows = {"class": CLASSES, "\x1b[2Jowned": ["x"] * 7, "kind": ["x"] * 7}
-    pl.DataFrame(rows).write_csv(files / "hostile.csv")
-    more = ("--input", f"classes={files}/hostile.csv", "--table", "co-occurrence")
-    status, _, error = run(capsys, *arguments(files, *more))
-    assert status == 2
-    assert "\x1b" not in error
+    """In a table, and in the line that a grouping column has to be chosen."""
+    hostile = {"\x1b[2Jowned": ["x"] * 7}
+    for columns, status in (({"kind": ["\x1b[2Jowned"] * 7}, 0), (hostile | {"kind": "x"}, 2)):
+        pl.DataFrame({"class": CLASSES} | columns).write_csv(files / "hostile.csv")
+        for table in ("multilabel", "co-occurrence")[status // 2 :]:
+            more = ("--input", f"classes={files}/hostile.csv", "--table", table)
+            found, out, error = run(capsys, *arguments(files, *more))
+            assert found == status
+            assert "owned" in out + error
+            assert "\x1b" not in out + error
