@@ -135,41 +135,28 @@ def test_imagenets_classes_may_be_numbers(write):
     data = Predictions("v1", ["a"], synsets(), labels, ("net",), labels[:, None, None])
     (found,) = read_humans(write(human_table([("a", "Ann", "7")])), data)
     assert found.first.tolist() == [[7]]
-    with refused(
-        StudyError,
-        "classes-not-of-predictions",
-        {"unknown_classes": ["1000"], "verb": "is not a class", "class_count": 1000},
-    ):
+    facts = {"unknown_classes": ["1000"], "verb": "is not a class", "class_count": 1000}
+    with refused(StudyError, "classes-not-of-predictions", facts):
         read_humans(write(human_table([("a", "Ann", "1000")])), data)
 
 
+UNKNOWN = {"images": ["v3 0"], "datasets": "'v1' or 'v2'"}
+NO_CLASS = {"unknown_classes": ["yak"], "verb": "is not a class", "class_count": 5}
+TWICE = {"labeler": "Bob", "images": ["v1 1"]}
+
+
 @pytest.mark.parametrize(
-    ("rows", "broken"),
+    ("image", "answer", "rule", "facts"),
     [
-        (
-            [*ANSWERS, ("v3 0", "Bob", "ant")],
-            ("answers-to-unknown-images", {"images": ["v3 0"], "datasets": "'v1' or 'v2'"}),
-        ),
-        (
-            [*ANSWERS, ("v1 2", "Bob", "yak")],
-            (
-                "classes-not-of-predictions",
-                {"unknown_classes": ["yak"], "verb": "is not a class", "class_count": 5},
-            ),
-        ),
-        (
-            [*ANSWERS, ("v1 1", "Bob", "ant")],
-            ("labeler-answered-twice", {"labeler": "Bob", "images": ["v1 1"]}),
-        ),
-        (
-            [*ANSWERS, ("v1 2", "Bob", None)],
-            ("value-missing-in-rows", {"column": "answer", "rows": "line 6"}),
-        ),
+        ("v3 0", "ant", "answers-to-unknown-images", UNKNOWN),
+        ("v1 2", "yak", "classes-not-of-predictions", NO_CLASS),
+        ("v1 1", "ant", "labeler-answered-twice", TWICE),
+        ("v1 2", None, "value-missing-in-rows", {"column": "answer", "rows": "line 6"}),
     ],
 )
-def test_wrong_answers_of_people_are_one_clear_error(write, both, rows, broken):
-    with refused(StudyError, *broken) as error:
-        read_humans(write(human_table(rows)), *both)
+def test_wrong_answers_of_people_are_one_clear_error(write, both, image, answer, rule, facts):
+    with refused(StudyError, rule, facts) as error:
+        read_humans(write(human_table([*ANSWERS, (image, "Bob", answer)])), *both)
     assert error.value.facts["where"].endswith("humans.csv")
 
 
@@ -487,6 +474,14 @@ def name_of(number, groups):
     return CLASSES[number] if groups is None else str(groups[number])
 
 
+def with_gaps():
+    """Predictions of which one classifier lacks every third."""
+    data = some_predictions()
+    answers = data.answers.copy()
+    answers[1, ::3] = NO_ANSWER
+    return Predictions("v1", data.images, CLASSES, data.labels, NETWORKS, answers)
+
+
 def counted(data, number, groups):
     """{(label, answer): count} of one participant, one image after the other."""
     cells = {}
@@ -499,10 +494,7 @@ def counted(data, number, groups):
 
 @pytest.mark.parametrize("groups", [None, GROUPS, PARTIAL], ids=["classes", "all", "partial"])
 def test_confusions_are_counted_by_label_and_answer(groups):
-    data = some_predictions()
-    answers = data.answers.copy()
-    answers[1, ::3] = NO_ANSWER
-    data = Predictions("v1", data.images, CLASSES, data.labels, NETWORKS, answers)
+    data = with_gaps()
     table = confusion(data, groups, interval="clopper-pearson")
     assert table["participant"].unique(maintain_order=True).to_list() == list(NETWORKS)
     for number, name in enumerate(NETWORKS):
@@ -534,10 +526,7 @@ def differences(data, one, other, groups):
 
 @pytest.mark.parametrize("groups", [None, GROUPS, PARTIAL], ids=["classes", "all", "part"])
 def test_differences_of_confusions_are_those_of_pairs(groups):
-    data = some_predictions()
-    answers = data.answers.copy()
-    answers[1, ::3] = NO_ANSWER
-    data = Predictions("v1", data.images, CLASSES, data.labels, NETWORKS, answers)
+    data = with_gaps()
     found = differences(data, "vgg", "resnet", groups)
     swapped = differences(data, "resnet", "vgg", groups)
     assert found.keys() == swapped.keys()
@@ -657,25 +646,16 @@ def test_published_people_stand_beside_ones_own(capsys, files):
     status, text, _ = run(capsys, *arguments(files, *more))
     assert status == 0
     rows = json.loads(text)["rows"]
-    assert {row["kind"] for row in rows} == {
-        "classifier",
-        "classifier (published)",
-        "human (published)",
-    }
+    kinds = {"classifier", "classifier (published)", "human (published)"}
+    assert {row["kind"] for row in rows} == kinds
     assert {row["metric"] for row in rows} == {"multi-label"}
     assert len(rows) == 4 + 8
 
 
 def test_confusions_of_one_less_anothers_by_superclass(capsys, files, both):
     more = ("--table", "confusion", "--between", "vgg,Ann", "--datasets", "v2,v1", "--json")
-    groups = (
-        "--input",
-        f"classes={files}/groups.csv",
-        "--by",
-        "kind",
-        "--input",
-        f"humans={files}/humans.csv",
-    )
+    inputs = (f"classes={files}/groups.csv", f"humans={files}/humans.csv")
+    groups = ("--by", "kind", *(word for each in inputs for word in ("--input", each)))
     status, text, _ = run(capsys, *arguments(files, *more, *groups))
     assert status == 0
     data = beside(both[1], read_humans(files / "humans.csv", *both)[1])
@@ -686,44 +666,34 @@ def test_confusions_of_one_less_anothers_by_superclass(capsys, files, both):
         assert found[row["label"], row["answer"]] == pytest.approx(row, abs=1e-5)
 
 
-NO_FILE = {"reason": "No such file or directory"}
+NO_FILE = {"reason": "No such file or directory", "path": "none.csv"}
 
 
 @pytest.mark.parametrize(
-    ("more", "broken"),
+    ("more", "rule", "facts"),
     [
-        (("--input", "humans=none.csv"), ("file-unreadable", NO_FILE | {"path": "none.csv"})),
-        (("--datasets", "v1"), ("table-of-two-data-sets", {"table": "accuracies"})),
-        (("--table", "confusion", "--between", "vgg"), ("between-takes-two-names",)),
-        (
-            ("--table", "confusion", "--between", "vgg,Zoe"),
-            ("nobody-of-that-name", {"name": "Zoe"}),
-        ),
+        ("--input humans=none.csv", "file-unreadable", NO_FILE),
+        ("--datasets v1", "table-of-two-data-sets", {"table": "accuracies"}),
+        ("--table confusion --between vgg", "between-takes-two-names", {}),
+        ("--table confusion --between vgg,Zoe", "nobody-of-that-name", {"name": "Zoe"}),
     ],
 )
-def test_wrong_use_is_one_line(capsys, files, more, broken):
-    check(refusal(arguments(files, *more)), *broken)
+def test_wrong_use_is_one_line(capsys, files, more, rule, facts):
+    check(refusal(arguments(files, *more.split())), rule, facts)
     assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("table", ["accuracies", "pairs", "confusion"])
 def test_hostile_names_of_people_cannot_steer_the_terminal(capsys, files, write, table):
+    """Nor their answers, in the line that refuses these."""
     rows = [(f"{name} {i}", "\x1b[2Jowned", "ant") for name in ("v1", "v2") for i in range(9)]
-    path = write(human_table(rows), "hostile.parquet")
-    status, out, error = run(
-        capsys, *arguments(files, "--input", f"humans={path}", "--table", table)
-    )
-    assert status == 0
-    assert "owned" in out
-    assert "\x1b" not in out + error
-
-
-def test_hostile_answers_cannot_steer_the_terminal_by_an_error(capsys, files, write):
-    path = write(human_table([("v1 0", "Ann", "\x1b[2Jowned")]), "hostile.parquet")
-    status, out, error = run(capsys, *arguments(files, "--input", f"humans={path}"))
-    assert (status, out) == (2, "")
-    assert "owned" in error
-    assert "\x1b" not in error
+    for said, status in ((rows, 0), ([("v1 0", "Ann", "\x1b[2Jowned")], 2)):
+        path = write(human_table(said), "hostile.parquet")
+        more = ("--input", f"humans={path}", "--table", table)
+        found, out, error = run(capsys, *arguments(files, *more))
+        assert found == status
+        assert "owned" in (error if status else out)
+        assert "\x1b" not in out + error
 
 
 def test_the_robustness_figure_takes_answers_without_counts(both, tmp_path):
@@ -750,11 +720,9 @@ def test_right_and_wrong_are_enough_to_compare(tmp_path, capsys):
         for role in REQUIRED_ROLES:
             mean = study.datasets[role].correct[:, place].mean()
             assert found[name][f"{role}_accuracy"] == pytest.approx(mean)
-    assert cli.main(["papers", "compare", str(tmp_path / "s"), "--table", "pairs"]) == 0
-    check(
-        refusal(["papers", "compare", tmp_path / "s", "--table", "confusion"]),
-        "answers-not-recorded",
-    )
+    words = ["papers", "compare", str(tmp_path / "s"), "--table"]
+    assert cli.main([*words, "pairs"]) == 0
+    check(refusal([*words, "confusion"]), "answers-not-recorded")
 
 
 def test_answers_without_counts_know_which_is_the_reference(both, tmp_path, capsys):
@@ -786,11 +754,7 @@ def few(name, right):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        (
-            {"m": [1, 1, 1]},
-            {"m": [1, 1]},
-            "m is as accurate on new as on old (95 % of the gap ",
-        ),
+        ({"m": [1, 1, 1]}, {"m": [1, 1]}, "m is as accurate on new as on old (95 % of the gap "),
         (
             {"m": [1] * 80},
             {"m": [1] * 20 + [0] * 60},

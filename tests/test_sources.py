@@ -83,17 +83,8 @@ def test_placebo_matches_the_histograms_of_the_matching_batch():
     human[:] = 0
     human[np.arange(len(labels)), labels] = right
     human[np.arange(len(labels)), (labels + 1) % 4] = 30 - right
-    study = placebo_replication(
-        human,
-        labels,
-        correct,
-        names,
-        seed=0,
-        size=300,
-        filter_batch=0,
-        matching_batch=4,
-        measuring_batch=26,
-    )
+    batches = {"filter_batch": 0, "matching_batch": 4, "measuring_batch": 26}
+    study = placebo_replication(human, labels, correct, names, seed=0, size=300, **batches)
     shares = []
     for data in (study.reference, study.replication):
         rows = data.images.astype(int)
@@ -114,28 +105,25 @@ def test_placebo_is_a_function_of_the_seed():
 
 
 FEW_ANSWERS = [str(row) for row in np.flatnonzero(annotated()[0].sum(axis=1) < 39)]
+FEW = {"needed": 39, "images": FEW_ANSWERS}
 
 
 @pytest.mark.parametrize(
-    ("options", "broken"),
+    ("options", "rule", "facts"),
     [
-        (
-            dict(measuring_batch=30),
-            ("too-few-answers-for-placebo", {"needed": 39, "images": FEW_ANSWERS}),
-        ),
-        (dict(size=1600), ("too-few-candidates-at-count", {"selections": 3})),
+        (dict(measuring_batch=30), "too-few-answers-for-placebo", FEW),
+        (dict(size=1600), "too-few-candidates-at-count", {"selections": 3}),
     ],
 )
-def test_placebo_refuses_what_cannot_be_dealt(options, broken):
-    with refused(StudyError, *broken):
+def test_placebo_refuses_what_cannot_be_dealt(options, rule, facts):
+    with refused(StudyError, rule, facts):
         placebo_replication(*annotated(), seed=0, **{"size": 300, **options})
 
 
 def test_placebo_refuses_arrays_that_do_not_fit():
     human, labels, correct, names = annotated()
-    with refused(
-        StudyError, "placebo-array-lengths-differ", {"label_count": 2999, "correct_count": 3000}
-    ):
+    counts = {"label_count": 2999, "correct_count": 3000}
+    with refused(StudyError, "placebo-array-lengths-differ", counts):
         placebo_replication(human, labels[1:], correct, names, seed=0)
 
 
@@ -171,11 +159,8 @@ def test_the_registry_recognises_the_files_in_any_order(cifar):
     assert (
         study.fingerprint() == READERS["cifar10h"].read(paths[::-1], seed=4).study().fingerprint()
     )
-    with refused(
-        StudyError,
-        "cifar10h-file-counts-wrong",
-        {"matrix_count": 1, "vector_count": 0, "prediction_count": 1},
-    ):
+    found = {"matrix_count": 1, "vector_count": 0, "prediction_count": 1}
+    with refused(StudyError, "cifar10h-file-counts-wrong", found):
         READERS["cifar10h"].read([paths[0], paths[2]])
 
 
@@ -198,53 +183,31 @@ def test_published_folders_are_taken_as_they_are(cifar, tmp_path):
         READERS["cifar10h"].read([human])
 
 
+JSON, LABELS = "predictions/c0_predictions.json", "labels.npy"
+NOT_WHOLE, ALL = "array-not-whole-numbers", [str(row) for row in range(5000)]
+SHARE = {"dtype": "float64", "shape": "[1]"}
+
+
 @pytest.mark.parametrize(
-    ("name", "contents", "broken"),
+    ("name", "contents", "rule", "facts"),
     [
-        ("predictions/c0_predictions.json", "[1, 2", ("file-not-json",)),
-        (
-            "predictions/c0_predictions.json",
-            "[1, 2]",
-            ("prediction-count-mismatch", {"prediction_count": 2, "image_count": 5000}),
-        ),
-        (
-            "predictions/c0_predictions.json",
-            '{"a": 1}',
-            ("array-not-whole-numbers", {"expected_kind": "list"}),
-        ),
-        (
-            "predictions/c0_predictions.json",
-            "[[1], [1, 2]]",
-            ("array-not-whole-numbers", {"expected_kind": "list"}),
-        ),
-        (
-            "predictions/c0_predictions.json",
-            "[0.5]",
-            ("array-not-whole-numbers", {"dtype": "float64", "shape": "[1]"}),
-        ),
-        (
-            "labels.npy",
-            np.zeros(3, dtype=int),
-            ("label-count-mismatch", {"label_count": 3, "image_count": 5000}),
-        ),
-        (
-            "labels.npy",
-            np.full(5000, 4),
-            (
-                "label-beyond-counted-labels",
-                {"label_count": 4, "images": [str(row) for row in range(5000)]},
-            ),
-        ),
-        ("counts.npy", np.zeros((5000, 4)), ("array-not-whole-numbers", {"dtype": "float64"})),
-        ("counts.npy", np.full((5000, 4), -1), ("array-numbers-negative",)),
+        (JSON, "[1, 2", "file-not-json", {}),
+        (JSON, "[1, 2]", "prediction-count-mismatch", {"prediction_count": 2, "image_count": 5000}),
+        (JSON, '{"a": 1}', NOT_WHOLE, {"expected_kind": "list"}),
+        (JSON, "[[1], [1, 2]]", NOT_WHOLE, {"expected_kind": "list"}),
+        (JSON, "[0.5]", NOT_WHOLE, SHARE),
+        (LABELS, [0] * 3, "label-count-mismatch", {"label_count": 3, "image_count": 5000}),
+        (LABELS, [4] * 5000, "label-beyond-counted-labels", {"label_count": 4, "images": ALL}),
+        ("counts.npy", np.zeros((5000, 4)), NOT_WHOLE, {"dtype": "float64"}),
+        ("counts.npy", np.full((5000, 4), -1), "array-numbers-negative", {}),
     ],
 )
-def test_bad_cifar_files_are_one_clear_error(cifar, name, contents, broken):
+def test_bad_cifar_files_are_one_clear_error(cifar, name, contents, rule, facts):
     if isinstance(contents, str):
         (cifar / name).write_text(contents)
     else:
         np.save(cifar / name, contents)
-    with refused(StudyError, *broken):
+    with refused(StudyError, rule, facts):
         read_cifar10h(cifar / "counts.npy", cifar / "labels.npy", cifar / "predictions")
 
 
@@ -332,39 +295,35 @@ def test_without_counts_the_missing_table_is_named(imagenet):
 
 
 def test_counts_that_do_not_fit_are_named(imagenet, tmp_path):
-    for rows, broken in (
-        (
-            [*ROWS, ("old", "old9", 1, 2)],
-            ("counts-without-predictions", {"images": ["old9"], "dataset": "old"}),
-        ),
-        ([*ROWS, ROWS[0]], ("image-counts-repeated", {"images": ["old3"], "dataset": "old"})),
-        (ROWS[:3], ("no-counts-of-test-set", {"dataset": "new", "data_sets": ["old"]})),
+    more, old = [*ROWS, ("old", "old9", 1, 2)], {"dataset": "old"}
+    new = {"dataset": "new", "data_sets": ["old"]}
+    for rows, rule, facts in (
+        (more, "counts-without-predictions", {"images": ["old9"]} | old),
+        ([*ROWS, ROWS[0]], "image-counts-repeated", {"images": ["old3"]} | old),
+        (ROWS[:3], "no-counts-of-test-set", new),
     ):
-        with refused(StudyError, *broken):
+        with refused(StudyError, rule, facts):
             READERS["imagenetv2"].read([imagenet, counted(tmp_path / "c.csv", rows)], **BOTH)
 
 
 def test_bad_imagenet_files_are_one_clear_error(imagenet, tmp_path):
     table = counted(tmp_path / "counts.csv", ROWS)
-    np.save(imagenet / "predictions" / "old" / "more.npy", np.zeros((4, 5), dtype=int))
-    with refused(
-        StudyError,
-        "classifier-on-one-test-set",
-        {"classifiers": ["more"], "dataset": "old", "other_dataset": "new"},
-    ):
+    more = imagenet / "predictions" / "old" / "more.npy"
+    np.save(more, np.zeros((4, 5), dtype=int))
+    sides = {"classifiers": ["more"], "dataset": "old", "other_dataset": "new"}
+    with refused(StudyError, "classifier-on-one-test-set", sides):
         READERS["imagenetv2"].read([imagenet, table], **BOTH)
-    np.save(imagenet / "predictions" / "old" / "more.npy", np.zeros((3, 5), dtype=int))
-    with refused(
-        StudyError, "top5-array-misshapen", {"dtype": "int64", "shape": "[3, 5]", "image_count": 4}
-    ):
+    np.save(more, np.zeros((3, 5), dtype=int))
+    shape = {"dtype": "int64", "shape": "[3, 5]", "image_count": 4}
+    with refused(StudyError, "top5-array-misshapen", shape):
+        imagenetv2.read_test_set(imagenet, "old")
+    np.save(more, np.full((4, 5), 11))
+    with refused(StudyError, "top5-class-out-of-range", {"largest_class": 10}):
         imagenetv2.read_test_set(imagenet, "old")
     with refused(StudyError, "classifier-without-npy-file", {"classifiers": ["vgg"]}):
         imagenetv2.read_test_set(imagenet, "new", classifiers=["vgg"])
     with refused(StudyError, "file-unreadable", {"reason": "No such file or directory"}):
         imagenetv2.read_test_set(imagenet, "none")
-    np.save(imagenet / "predictions" / "old" / "more.npy", np.full((4, 5), 11))
-    with refused(StudyError, "top5-class-out-of-range", {"largest_class": 10}):
-        imagenetv2.read_test_set(imagenet, "old")
     (imagenet / "datasets" / "new.json").write_text("[1, 2]")
     with refused(StudyError, "image-list-malformed"):
         imagenetv2.read_test_set(imagenet, "new")
@@ -454,64 +413,47 @@ def test_missing_answers_are_not_counted_and_missing_correctness_is_filled(tmp_p
 
 
 ROW = pl.int_range(pl.len())
-BAD = {
-    "changing": (
-        madry_frame().with_columns(pl.col("correct_vgg") ^ (ROW == 1)),
-        ("correctness-differs-between-rows", {"column": "correct_vgg", "images": ["a"]}),
-    ),
-    "unpredicted": (
-        madry_frame().with_columns(
-            correct_resnet=pl.when(pl.col("url") != "c").then("correct_resnet")
-        ),
-        ("correctness-missing-in-all-rows", {"column": "correct_resnet", "images": ["c"]}),
-    ),
-    "third data set": (
-        madry_frame().with_columns(
-            pl.when(ROW > 0).then("dataset").otherwise(pl.lit("v3")).alias("dataset")
-        ),
-        ("unknown-madrylab-data-set", {"data_sets": ["v3"]}),
-    ),
-    "both data sets": (
-        madry_frame().with_columns(
-            pl.when(ROW > 0).then("dataset").otherwise(pl.lit("v2")).alias("dataset")
-        ),
-        ("image-in-both-data-sets", {"images": ["a"]}),
-    ),
-    "one data set": (
-        madry_frame().filter(pl.col("dataset") == "v1"),
-        ("madrylab-data-set-absent", {"dataset": "v2"}),
-    ),
-    "no answer": (
-        madry_frame().with_columns(selected=pl.when(pl.col("url") != "b").then("selected")),
-        ("image-without-selected-value", {"images": ["b"]}),
-    ),
-    "no url": (
-        madry_frame().with_columns(url=pl.when(ROW != 2).then("url")),
-        ("value-missing-in-rows", {"column": "url", "rows": "row 3"}),
-    ),
-    "not a flag": (
-        madry_frame().with_columns(selected=ROW),
-        (
-            "flag-given-as-share",
-            {"column": "selected", "rows": "rows 3 (2), 4 (3), 5 (4), 6 (5), 7 (6), ... (12 rows)"},
-        ),
-    ),
-    "no classifiers": (
-        madry_frame().drop("correct_vgg", "correct_resnet"),
-        ("no-correctness-column",),
-    ),
-    "no selected": (
-        madry_frame().drop("selected"),
-        ("table-lacks-columns", {"columns": ["selected"]}),
-    ),
-    "empty": (madry_frame()[:0], ("table-without-rows",)),
-}
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_frames_are_one_clear_error(tmp_path, name):
-    frame, broken = BAD[name]
+def only(column, condition):
+    """The frame with a column that is empty where a condition does not hold."""
+    return madry_frame().with_columns(pl.when(condition).then(column).alias(column))
+
+
+def first_in(dataset):
+    moved = pl.when(ROW > 0).then("dataset").otherwise(pl.lit(dataset)).alias("dataset")
+    return madry_frame().with_columns(moved)
+
+
+CHANGING = madry_frame().with_columns(pl.col("correct_vgg") ^ (ROW == 1))
+WHOLE, URL = madry_frame(), pl.col("url")
+MANY = "rows 3 (2), 4 (3), 5 (4), 6 (5), 7 (6), ... (12 rows)"
+BAD = [
+    ("correctness-differs-between-rows", CHANGING, {"column": "correct_vgg", "images": ["a"]}),
+    (
+        "correctness-missing-in-all-rows",
+        only("correct_resnet", URL != "c"),
+        {"column": "correct_resnet", "images": ["c"]},
+    ),
+    ("unknown-madrylab-data-set", first_in("v3"), {"data_sets": ["v3"]}),
+    ("image-in-both-data-sets", first_in("v2"), {"images": ["a"]}),
+    ("madrylab-data-set-absent", WHOLE.filter(pl.col("dataset") == "v1"), {"dataset": "v2"}),
+    ("image-without-selected-value", only("selected", URL != "b"), {"images": ["b"]}),
+    ("value-missing-in-rows", only("url", ROW != 2), {"column": "url", "rows": "row 3"}),
+    (
+        "flag-given-as-share",
+        WHOLE.with_columns(selected=ROW),
+        {"column": "selected", "rows": MANY},
+    ),
+    ("no-correctness-column", WHOLE.drop("correct_vgg", "correct_resnet"), {}),
+    ("table-lacks-columns", WHOLE.drop("selected"), {"columns": ["selected"]}),
+    ("table-without-rows", WHOLE[:0], {}),
+]
+
+
+@pytest.mark.parametrize(("rule", "frame", "facts"), BAD)
+def test_bad_frames_are_one_clear_error(tmp_path, rule, frame, facts):
     frame.write_parquet(tmp_path / "frame.parquet")
-    with refused(StudyError, *broken) as error:
+    with refused(StudyError, rule, facts) as error:
         madrylab.read([tmp_path / "frame.parquet"])
     assert str(error.value).startswith(f"{tmp_path / 'frame.parquet'}: ")

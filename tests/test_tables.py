@@ -107,14 +107,8 @@ def test_annotations_may_come_without_the_worker(write):
     study = read(write(a=annotations().drop("worker"), p=wide()))
     check_study(study)
     assert study.reference.answers is None
-    some = annotations().with_columns(
-        worker=pl.when(pl.col("dataset") == "v1").then(pl.col("worker"))
-    )
-    parts = [
-        part.drop("worker") if not part["worker"][0] else part
-        for part in some.partition_by("dataset")
-    ]
-    study = read(write(a=parts[0], b=parts[1], p=wide()))
+    first, second = annotations().partition_by("dataset")
+    study = read(write(a=first, b=second.drop("worker"), p=wide()))
     check_study(study)
     assert study.reference.answers is not None
     assert study.replication.answers is None
@@ -273,19 +267,15 @@ def test_a_pool_of_candidates_comes_in(write, tmp_path, predicted, table):
 
 def test_candidates_that_are_not_there_or_half_predicted(write):
     paths = write(c=counts(), p=predictions())
-    with refused(
-        StudyError, "data-set-of-role-absent", {"dataset": "flickr", "data_sets": ["v1", "v2"]}
-    ):
+    absent = {"dataset": "flickr", "data_sets": ["v1", "v2"]}
+    with refused(StudyError, "data-set-of-role-absent", absent):
         read_tables(paths, **ROLES, candidates="flickr")
     pool = counts().filter(dataset="v1").with_columns(dataset=pl.lit("flickr"))
     some = predictions().filter(dataset="v1", classifier=CLASSIFIERS[0])
     some = some.with_columns(dataset=pl.lit("flickr"))
     paths = write(c=pl.concat([counts(), pool]), p=pl.concat([predictions(), some]))
-    with refused(
-        StudyError,
-        "classifier-on-one-data-set",
-        {"classifiers": ["vgg"], "other_dataset": "v1", "dataset": "flickr"},
-    ):
+    lacking = {"classifiers": ["vgg"], "other_dataset": "v1", "dataset": "flickr"}
+    with refused(StudyError, "classifier-on-one-data-set", lacking):
         read_tables(paths, **ROLES, candidates="flickr")
 
 
@@ -316,146 +306,85 @@ def test_further_data_sets_come_in_by_role(write, tmp_path, capsys):
     assert read_study(tmp_path / "study").datasets.keys() == study.datasets.keys()
     assert cli.main(["check", *map(str, paths), *words[-6:-2], *more]) == 0
     assert "run " in capsys.readouterr().out
+    words += ["--force", *more, "--further"]
     for wrong in ("v3", "third="):
-        check(
-            refusal([*words, "--force", "--further", wrong]),
-            "pair-without-names",
-            {"option": "--further", "argument": wrong, "form": "ROLE=NAME"},
-        )
-    check(
-        refusal([*words, "--force", *more, "--further", "third=v4"]),
-        "pair-given-twice",
-        {"option": "--further", "name": "third"},
-    )
+        facts = {"option": "--further", "argument": wrong, "form": "ROLE=NAME"}
+        check(refusal([*words, wrong]), "pair-without-names", facts)
+    facts = {"option": "--further", "name": "third"}
+    check(refusal([*words, "third=v4"]), "pair-given-twice", facts)
 
 
-def edit(frame, row, **values):
-    """Return the frame with some values of one row replaced."""
+def at(row, table=counts, **values):
+    """A table with some values of one row replaced."""
     number = pl.int_range(pl.len())
-    return frame.with_columns(
+    return table().with_columns(
         pl.when(number == row).then(pl.lit(value)).otherwise(pl.col(name)).alias(name)
         for name, value in values.items()
     )
 
 
-def with_rows(frame, rows):
-    return pl.concat([frame, frame[rows]])
-
-
-BAD = {  # and those of tests/test_table_mistakes.py
-    "not whole": (
-        dict(c=edit(counts().cast({"selected": pl.Float64}), 1, selected=1.5)),
-        ("count-not-whole-in-rows", {"column": "selected", "rows": "line 3 ('1.5')"}),
-    ),
-    "text count": (
-        dict(c=edit(counts().cast({"shown": pl.String}), 4, shown="many")),
-        ("count-not-whole-in-rows", {"column": "shown", "rows": "line 6 ('many')"}),
-    ),
-    "missing count": (
-        dict(c=edit(counts(), 1, selected=None)),
-        ("count-not-whole-in-rows", {"column": "selected", "rows": "line 3 (nothing)"}),
-    ),
-    "bad wide flag": (
-        dict(p=edit(wide(), 3, vgg=2)),
-        ("flag-given-as-share", {"column": "vgg", "rows": "line 5 ('2')"}),
-    ),
-    "missing flag": (
-        dict(p=edit(predictions(), 2, correct=None)),
-        ("flag-missing-in-rows", {"column": "correct", "rows": "line 4"}),
-    ),
-    "answer twice": (
-        dict(c=with_rows(annotations(), [0])),
-        (
-            "table-rows-repeated",
-            {"repeated": ["worker 0 on 007"], "dataset": "v1", "lines": " (lines 2, 20)"},
-        ),
-    ),
-    "answers about two labels": (
+V1, SOLE = pl.col("dataset") == "v1", pl.col("classifier") == "vgg"
+FLAG, COUNT = "flag-given-as-share", "count-not-whole-in-rows"
+REPEATED = {"repeated": ["worker 0 on 007"], "dataset": "v1", "lines": " (lines 2, 20)"}
+UNCOUNTED = {"images": ["c"], "dataset": "v1", "lines": " (lines 6, 7)"}
+UNPREDICTED = {"classifier": "resnet", "images": ["x"], "dataset": "v2"}
+ONE_SIDED = {"classifiers": ["resnet"], "other_dataset": "v1", "dataset": "v2"}
+LABELS = {"where": "study 'study'", "dataset": "v1", "labels": ["02"], "other_dataset": "v2"}
+MISNAMED = counts().rename({"image": "images", "selected": "sel", "shown": "of"})
+RENAME = "; rename 'images' to 'image', if that is what it holds"
+BAD = [  # and those of tests/test_table_mistakes.py
+    (COUNT, dict(c=at(1, selected=1.5)), {"column": "selected", "rows": "line 3 ('1.5')"}),
+    (COUNT, dict(c=at(1, selected=None)), {"column": "selected", "rows": "line 3 (nothing)"}),
+    (FLAG, dict(p=at(3, wide, vgg=2)), {"column": "vgg", "rows": "line 5 ('2')"}),
+    ("table-rows-repeated", dict(c=pl.concat([annotations(), annotations()[[0]]])), REPEATED),
+    (
+        "answers-about-several-labels",
         dict(c=annotations().with_columns(label=pl.col("worker"))),
-        ("answers-about-several-labels", {}),
+        {},
     ),
-    "uncounted": (
-        dict(c=counts()[[0, 1, 3, 4]]),
-        (
-            "predictions-without-counts",
-            {"images": ["c"], "dataset": "v1", "lines": " (lines 6, 7)"},
-        ),
-    ),
-    "unpredicted": (
+    ("predictions-without-counts", dict(c=counts()[[0, 1, 3, 4]]), UNCOUNTED),
+    (
+        "prediction-missing",
         dict(p=wide()[:4]),
-        (
-            "prediction-missing",
-            {
-                "classifier": "resnet",
-                "images": ["x"],
-                "dataset": "v2",
-                "others": ", and 1 classifier more",
-            },
-        ),
+        UNPREDICTED | {"others": ", and 1 classifier more"},
     ),
-    "one-sided classifier": (
-        dict(p=predictions().filter((pl.col("dataset") == "v1") | (pl.col("classifier") == "vgg"))),
-        (
-            "classifier-on-one-data-set",
-            {"classifiers": ["resnet"], "other_dataset": "v1", "dataset": "v2"},
-        ),
+    ("classifier-on-one-data-set", dict(p=predictions().filter(V1 | SOLE)), ONE_SIDED),
+    (
+        "data-set-lacks-kind",
+        dict(c=counts().filter(V1)),
+        {"kind": "counts or annotations", "dataset": "v2", "data_sets": "'v1'"},
     ),
-    "no such data set": (
-        dict(c=counts().filter(pl.col("dataset") == "v1")),
-        (
-            "data-set-lacks-kind",
-            {"kind": "counts or annotations", "dataset": "v2", "data_sets": "'v1'"},
-        ),
-    ),
-    "both kinds": (
-        dict(c=counts(), a=annotations()),
-        ("both-counts-and-annotations", {"dataset": "v1"}),
-    ),
-    "unlabelled": (
-        dict(i=images()[1:]),
-        ("counted-image-without-label", {"images": ["007"], "dataset": "v1"}),
-    ),
-    "labels differ": (
-        dict(i=edit(images(), 0, label="02")),
-        (
-            "labels-of-one-data-set",
-            {"where": "study 'study'", "dataset": "v1", "labels": ["02"], "other_dataset": "v2"},
-        ),
-    ),
-    "no data set column": (
+    ("both-counts-and-annotations", dict(c=counts(), a=annotations()), {"dataset": "v1"}),
+    ("counted-image-without-label", dict(i=images()[1:]), {"images": ["007"], "dataset": "v1"}),
+    ("labels-of-one-data-set", dict(i=at(0, images, label="02")), LABELS),
+    (
+        "table-key-column-missing",
         dict(x=wide().drop("dataset")),
-        ("table-key-column-missing", {"column": "dataset", "other_columns": "'resnet', 'vgg'"}),
+        {"column": "dataset", "other_columns": "'resnet', 'vgg'"},
     ),
-    "unknown names": (
-        dict(c=counts().rename({"image": "images", "selected": "sel", "shown": "of"})),
-        (
-            "table-columns-unknown",
-            {
-                "columns": "'dataset', 'images', 'sel', 'of'",
-                "hint": "; rename 'images' to 'image', if that is what it holds",
-            },
-        ),
+    (
+        "table-columns-unknown",
+        dict(c=MISNAMED),
+        {"columns": "'dataset', 'images', 'sel', 'of'", "hint": RENAME},
     ),
-}
+]
 
 
 PLACES = {
-    "uncounted": ["p.csv"],
-    "both kinds": ["c.csv", "a.csv"],
-    "labels differ": ["study 'study'"],
+    "predictions-without-counts": ["p.csv"],
+    "both-counts-and-annotations": ["c.csv", "a.csv"],
+    "labels-of-one-data-set": ["study 'study'"],
 }
-"""The tables that a line begins with, where that is not the one that is changed."""
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_tables_are_one_clear_error(write, name):
-    changed, broken = BAD[name]
-    with refused(StudyError, *broken) as error:
+@pytest.mark.parametrize(("rule", "changed", "facts"), BAD)
+def test_bad_tables_are_one_clear_error(write, rule, changed, facts):
+    with refused(StudyError, rule, facts) as error:
         read(write(**({"c": counts(), "p": predictions()} | changed)))
     where = str(error.value).partition(": ")[0]
     named = [Path(file).name for file in where.split(", ")]
     assert error.value.facts.get("counts_where", "c.csv").endswith("c.csv")
-    assert named == PLACES.get(name, [f"{next(iter(changed))}.csv"])
+    assert named == PLACES.get(rule, [f"{next(iter(changed))}.csv"])
 
 
 def test_answers_about_an_image_are_about_one_label_wherever_they_stand(write):
@@ -490,9 +419,6 @@ def test_unreadable_files(tmp_path, write):
         read([path])
     with refused(StudyError, "file-unreadable", {"reason": "No such file or directory"}):
         read([tmp_path / "none.csv"])
-    (tmp_path / "empty.csv").write_text("")
-    with refused(StudyError, "table-file-empty"):
-        read([tmp_path / "empty.csv"])
     (tmp_path / "a.xlsx").write_text("x")
     with refused(StudyError, "workbook-damaged"):
         read([tmp_path / "a.xlsx"])
@@ -507,11 +433,8 @@ def test_unreadable_files(tmp_path, write):
 def test_a_thousand_classifiers(write):
     rng = np.random.default_rng(0)
     values = rng.integers(0, 2, (5, 1000))
-    frame = (
-        wide()
-        .select("dataset", "image")
-        .hstack([pl.Series(f"c{i}", values[:, i]) for i in range(1000)])
-    )
+    columns = [pl.Series(f"c{i}", values[:, i]) for i in range(1000)]
+    frame = wide().select("dataset", "image").hstack(columns)
     study = read(write(c=counts(), p=frame))
     assert study.reference.correct.shape == (3, 1000)
     assert (study.replication.correct == values[3:].astype(bool)).all()
