@@ -238,92 +238,80 @@ def test_a_study_gives_its_tables_back(counts, study):
     np.testing.assert_allclose(described["mean_accuracy"][0], study.reference.correct.mean())
 
 
-WRONG = {
-    "a path": (
-        lambda c, p: ("counts.csv", p),
-        ("object-not-a-table", {"where": "counts", "type_name": "str"}),
-    ),
-    "an array": (
-        lambda c, p: (np.zeros((2, 2)), p),
-        ("object-not-a-table", {"where": "counts", "type_name": "ndarray"}),
-    ),
-    "no counts": (
-        lambda c, p: (None, p),
-        ("table-kind-absent", {"where": "predictions", "kind": "counts or annotations"}),
-    ),
-    "no predictions": (
-        lambda c, p: (c, None),
-        ("table-kind-absent", {"where": "counts", "kind": "predictions"}),
-    ),
-    "column": (
-        lambda c, p: (c.drop(columns="shown"), p),
-        ("table-lacks-columns", {"where": "counts", "columns": ["shown"]}),
-    ),
-    "name": (
-        lambda c, p: (c, p.rename(columns={"classifier": "thing"})),
-        ("table-lacks-columns", {"where": "predictions", "columns": ["classifier"]}),
-    ),
-    "no rows": (lambda c, p: (c.head(0), p), ("table-without-rows", {"where": "counts"})),
-    "impossible": (
-        lambda c, p: (c.assign(selected=99), p),
-        (
-            "selected-exceeds-shown-in-rows",
-            {"where": "counts", "images": [f"{i:03}" for i in range(20)] * 2},
-        ),
-    ),
-    "not whole": (
-        lambda c, p: (c.assign(shown=9.5), p),
-        (
-            "count-not-whole-in-rows",
-            {
-                "where": "counts",
-                "column": "shown",
-                "rows": "rows 1 (9.5), 2 (9.5), 3 (9.5), 4 (9.5), 5 (9.5), ... (40 rows)",
-            },
-        ),
-    ),
-    "one lacks": (
-        lambda c, p: (c, p.iloc[1:]),
-        (
-            "prediction-missing",
-            {"where": "predictions", "classifier": "resnet", "images": ["000"], "dataset": "v1"},
-        ),
-    ),
-    "neither": (
-        lambda c, p: (c, p.assign(correct=2)),
-        (
-            "flag-given-as-share",
-            {
-                "where": "predictions",
-                "column": "correct",
-                "rows": "rows 1 (2), 2 (2), 3 (2), 4 (2), 5 (2), ... (80 rows)",
-            },
-        ),
-    ),
-    "nested": (
-        lambda c, p: (c, p.assign(image=[[1]] * 80)),
-        (
-            "column-type-unknown",
-            {"where": "predictions", "column": "image", "dtype": "List(Int64)"},
-        ),
-    ),
-    "bytes": (
-        lambda c, p: (c.assign(image=[b"\xff"] * 40), p),
-        ("column-type-unknown", {"where": "counts", "column": "image", "dtype": "Binary"}),
-    ),
-    "lengths": (
-        lambda c, p: ({"dataset": ["v1", "v2"], "image": ["a"]}, p),
-        ("table-object-unreadable", {"where": "counts"}),
-    ),
-}
+NUMBERS = [f"{i:03}" for i in range(20)]
+LACKING = {"classifier": "resnet", "images": ["000"], "dataset": "v1"}
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_what_is_wrong_is_one_line(case, counts, predictions):
-    change, broken = WRONG[case]
-    first, second = change(counts, predictions)
-    with refused(StudyError, *broken):
-        read_frames(counts=first, predictions=second, **CALLED)
+def many(value, rows):
+    """The first five rows with a value of so many."""
+    return f"rows {', '.join(f'{row} ({value})' for row in range(1, 6))}, ... ({rows} rows)"
+
+
+WRONG = [  # where it is, what is done to counts or predictions, the rule and its facts
+    ("counts", lambda c: "counts.csv", "object-not-a-table", {"type_name": "str"}),
+    ("counts", lambda c: np.zeros((2, 2)), "object-not-a-table", {"type_name": "ndarray"}),
+    ("counts", lambda c: c.drop(columns="shown"), "table-lacks-columns", {"columns": ["shown"]}),
+    (
+        "predictions",
+        lambda p: p.rename(columns={"classifier": "thing"}),
+        "table-lacks-columns",
+        {"columns": ["classifier"]},
+    ),
+    ("counts", lambda c: c.head(0), "table-without-rows", {}),
+    (
+        "counts",
+        lambda c: c.assign(selected=99),
+        "selected-exceeds-shown-in-rows",
+        {"images": NUMBERS * 2},
+    ),
+    (
+        "counts",
+        lambda c: c.assign(shown=9.5),
+        "count-not-whole-in-rows",
+        {"column": "shown", "rows": many(9.5, 40)},
+    ),
+    ("predictions", lambda p: p.iloc[1:], "prediction-missing", LACKING),
+    (
+        "predictions",
+        lambda p: p.assign(correct=2),
+        "flag-given-as-share",
+        {"column": "correct", "rows": many(2, 80)},
+    ),
+    (
+        "predictions",
+        lambda p: p.assign(image=[[1]] * 80),
+        "column-type-unknown",
+        {"column": "image", "dtype": "List(Int64)"},
+    ),
+    (
+        "counts",
+        lambda c: c.assign(image=[b"\xff"] * 40),
+        "column-type-unknown",
+        {"column": "image", "dtype": "Binary"},
+    ),
+    (
+        "counts",
+        lambda c: {"dataset": ["v1", "v2"], "image": ["a"]},
+        "table-object-unreadable",
+        {},
+    ),
+]
+
+
+@pytest.mark.parametrize(("where", "change", "rule", "facts"), WRONG)
+def test_what_is_wrong_is_one_line(where, change, rule, facts, counts, predictions):
+    tables = {"counts": counts, "predictions": predictions}
+    with refused(StudyError, rule, {"where": where} | facts):
+        read_frames(**tables | {where: change(tables[where])}, **CALLED)
+
+
+def test_a_kind_that_is_not_given_is_named(counts, predictions):
+    for kind, given, lacks in (
+        ("counts", counts, "predictions"),
+        ("predictions", predictions, "counts or annotations"),
+    ):
+        with refused(StudyError, "table-kind-absent", {"where": kind, "kind": lacks}):
+            read_frames(**{kind: given}, **CALLED)
 
 
 def test_mixed_columns_of_pandas_are_text():
@@ -364,13 +352,13 @@ def test_data_introduce_themselves_in_a_line(study):
 
 
 @pytest.mark.parametrize(
-    ("given", "broken"),
+    ("given", "rule", "facts"),
     [
-        ("nope", ("path-instead-of-study", {"path": "nope"})),
-        (3, ("object-not-a-study", {"type_name": "int"})),
-        (None, ("object-not-a-study", {"type_name": "NoneType"})),
+        ("nope", "path-instead-of-study", {"path": "nope"}),
+        (3, "object-not-a-study", {"type_name": "int"}),
+        (None, "object-not-a-study", {"type_name": "NoneType"}),
     ],
 )
-def test_what_is_no_study_is_refused(given, broken, unannotated):
-    with refused(StudyError, *broken):
+def test_what_is_no_study_is_refused(given, rule, facts, unannotated):
+    with refused(StudyError, rule, facts):
         bayesrep.estimate(given)

@@ -51,30 +51,30 @@ def test_a_table_keeps_what_it_lists():
     assert Selection.parse(Selection.parse(rows).content()) == Selection.parse(rows)
 
 
+IMPOSSIBLE, NO_TABLE = "accepted-count-impossible", "selection-neither-rule-nor-table"
+
+
 @pytest.mark.parametrize(
-    ("rule", "broken"),
+    ("rule", "broken", "facts"),
     [
-        ("most", ("selection-rule-unknown", {"selection": "most"})),
-        ("", ("selection-rule-unknown", {"selection": ""})),
-        ("at least", ("selection-rule-unknown", {"selection": "at least"})),
-        ("at least 2.5 of 5", ("selection-rule-unknown", {"selection": "at least 2.5 of 5"})),
-        ("at least -1", ("selection-rule-unknown", {"selection": "at least -1"})),
-        ("at least 7 of 5", ("selection-needs-too-many", {"selection": "at least 7 of 5"})),
-        ("at least 130 %", ("selection-share-above-all", {"selection": "at least 130 %"})),
-        (7, ("selection-neither-rule-nor-table", {"given": 7})),
-        ([(1.5, 2, 1)], ("selection-neither-rule-nor-table",)),
-        ([("a", 2, 1)], ("selection-neither-rule-nor-table",)),
-        ([(1, 2, 1, 1)], ("selection-neither-rule-nor-table",)),
-        ([(3, 2, 1)], ("accepted-count-impossible", {"selected": 3, "shown": 2})),
-        ([(1, 2, float("nan"))], ("accepted-count-impossible", {"selected": 1, "shown": 2})),
-        ([(1, 2, 1.5)], ("accepted-count-impossible", {"probability": 1.5})),
-        ([(1, 2), (1, 2, 0.5)], ("accepted-count-repeated",)),
-        ([(1, 2, 0.0)], ("no-count-ever-kept",)),
-        ([], ("no-count-ever-kept",)),
+        *(
+            (words, "selection-rule-unknown", {"selection": words})
+            for words in ("most", "", "at least", "at least 2.5 of 5", "at least -1")
+        ),
+        ("at least 7 of 5", "selection-needs-too-many", {"selection": "at least 7 of 5"}),
+        ("at least 130 %", "selection-share-above-all", {"selection": "at least 130 %"}),
+        (7, NO_TABLE, {"given": 7}),
+        *(([row], NO_TABLE, {}) for row in ((1.5, 2, 1), ("a", 2, 1), (1, 2, 1, 1))),
+        ([(3, 2, 1)], IMPOSSIBLE, {"selected": 3, "shown": 2}),
+        ([(1, 2, float("nan"))], IMPOSSIBLE, {"selected": 1, "shown": 2}),
+        ([(1, 2, 1.5)], IMPOSSIBLE, {"probability": 1.5}),
+        ([(1, 2), (1, 2, 0.5)], "accepted-count-repeated", {}),
+        ([(1, 2, 0.0)], "no-count-ever-kept", {}),
+        ([], "no-count-ever-kept", {}),
     ],
 )
-def test_what_is_no_rule_is_refused(rule, broken):
-    with refused(StudyError, *broken):
+def test_what_is_no_rule_is_refused(rule, broken, facts):
+    with refused(StudyError, broken, facts):
         Selection.parse(rule)
 
 
@@ -89,33 +89,24 @@ def test_a_rule_on_other_answers_corrects_nothing():
 
 
 def study(selection=None, selected=(3, 4, 4), shown=4):
+    right = {"correct": np.eye(3, 2) > 0}
     return Study.from_arrays(
-        reference={
-            "selected": list(selected),
-            "shown": shown,
-            "correct": np.eye(3, 2) > 0,
-            "selection": selection,
-        },
-        replication={"selected": [2, 0, 4], "shown": 4, "correct": np.eye(3, 2) > 0},
+        reference={"selected": list(selected), "shown": shown, "selection": selection} | right,
+        replication={"selected": [2, 0, 4], "shown": 4} | right,
         classifiers=["a", "b"],
     )
 
 
-def test_images_that_the_rule_would_not_have_kept_are_refused():
-    with refused(
-        StudyError,
-        "image-not-kept-by-selection",
-        {"selection": "all of 4", "images": ["0"], "selected": 3, "shown": 4},
-    ):
-        study("all of 4")
-    with refused(
-        StudyError,
-        "image-not-kept-by-selection",
-        {"selection": "all of 6", "images": ["0", "1", "2"]},
-    ):
-        study("all of 6")
-    with refused(StudyError, "selection-rule-unknown", {"selection": "most"}):
-        study("most")
+NOT_KEPT = "image-not-kept-by-selection"
+FIRST = {"images": ["0"], "selected": 3, "shown": 4}
+
+
+@pytest.mark.parametrize(
+    ("rule", "facts"), [("all of 4", FIRST), ("all of 6", {"images": [*"012"]})]
+)
+def test_images_that_the_rule_would_not_have_kept_are_refused(rule, facts):
+    with refused(StudyError, NOT_KEPT, {"selection": rule} | facts):
+        study(rule)
 
 
 def test_a_study_keeps_its_rule_on_disk(tmp_path):
@@ -143,26 +134,23 @@ def test_shards_by_different_rules_do_not_add_up():
 
 
 @pytest.mark.parametrize(
-    ("given", "broken"),
+    ("given", "rule", "facts"),
     [
-        ("all", ("manifest-selection-not-mapping",)),
-        ({"elsewhere": "all"}, ("manifest-selects-unknown-data-set", {"dataset": "elsewhere"})),
-        ({"reference": "most"}, ("selection-rule-unknown", {"selection": "most"})),
-        (
-            {"reference": "all of 4"},
-            ("image-not-kept-by-selection", {"images": ["0"], "selected": 3, "shown": 4}),
-        ),
-        ({"reference": [[1, 2, "x"]]}, ("selection-neither-rule-nor-table",)),
+        ("all", "manifest-selection-not-mapping", {}),
+        ({"elsewhere": "all"}, "manifest-selects-unknown-data-set", {"dataset": "elsewhere"}),
+        ({"reference": "most"}, "selection-rule-unknown", {"selection": "most"}),
+        ({"reference": "all of 4"}, NOT_KEPT, FIRST),
+        ({"reference": [[1, 2, "x"]]}, NO_TABLE, {}),
     ],
 )
-def test_a_rule_of_a_stranger_is_checked(tmp_path, given, broken):
+def test_a_rule_of_a_stranger_is_checked(tmp_path, given, rule, facts):
     study("at least 3").write(tmp_path / "s")
     manifest = tmp_path / "s" / "study.json"
     content = json.loads(manifest.read_text()) | {"selection": given}
     manifest.write_text(json.dumps(content))
     (violation,) = check_study(tmp_path / "s")
-    check(violation, *broken)
-    with refused(StudyError, *broken):
+    check(violation, rule, facts)
+    with refused(StudyError, rule, facts):
         read_study(tmp_path / "s")
 
 
@@ -194,31 +182,21 @@ def test_import_takes_rules_in_words_and_as_tables(tables, capsys):
 
 
 @pytest.mark.parametrize(
-    ("rules", "broken"),
+    ("rules", "rule", "facts"),
     [
-        (["v1"], ("selection-not-name-rule", {"argument": "v1"})),
-        (["v1=most"], ("selection-rule-unknown", {"selection": "most"})),
-        (
-            ["v3=all"],
-            ("selection-of-unknown-data-set", {"data_sets": ["v3"], "known_data_sets": "v1, v2"}),
-        ),
-        (
-            ["v1=all of 4"],
-            ("image-not-kept-by-selection", {"images": ["v10"], "selected": 3, "shown": 4}),
-        ),
-        (["v1=at least 1", "v1=at least 2"], ("selection-rule-twice", {"dataset": "v1"})),
-        (["v1=nowhere.csv"], ("file-unreadable", {"path": "nowhere.csv"})),
-        (["v1=counts.csv"], ("accepted-count-repeated",)),
-        (
-            ["v1=p.csv"],
-            ("table-lacks-columns", {"where": "p.csv", "columns": ["selected", "shown"]}),
-        ),
+        ("v1", "selection-not-name-rule", {"argument": "v1"}),
+        ("v1=most", "selection-rule-unknown", {"selection": "most"}),
+        ("v3=all", "selection-of-unknown-data-set", {"data_sets": ["v3"]}),
+        ("v1=all of 4", NOT_KEPT, FIRST | {"images": ["v10"]}),
+        ("v1=at least 1|v1=at least 2", "selection-rule-twice", {"dataset": "v1"}),
+        ("v1=nowhere.csv", "file-unreadable", {"path": "nowhere.csv"}),
+        ("v1=counts.csv", "accepted-count-repeated", {}),
+        ("v1=p.csv", "table-lacks-columns", {"columns": ["selected", "shown"]}),
     ],
 )
-def test_import_refuses_what_is_no_rule(tables, rules, broken):
-    asked = [word for rule in rules for word in ("--selection", rule)]
-    check(refusal([*tables, *asked, "--out", "s"]), *broken)
-
-
-def test_a_refused_rule_is_told_with_its_data_set(tables):
-    assert "'v1'" in refusal([*tables, "--selection", "v1=most", "--out", "s"])
+def test_import_refuses_what_is_no_rule(tables, rules, rule, facts):
+    asked = [word for each in rules.split("|") for word in ("--selection", each)]
+    found = refusal([*tables, *asked, "--out", "s"])
+    check(found, rule, facts)
+    assert "known_data_sets" not in found.facts or found.facts["known_data_sets"] == "v1, v2"
+    assert rule != "selection-rule-unknown" or "'v1'" in found
