@@ -294,145 +294,113 @@ NEW_IMAGE = pl.DataFrame({"image": ["new.jpg"], "correct": [True]})
 V1 = "counts.parquet, data set 'v1'"
 IN_V1 = make_study().reference.images.tolist()
 
-BROKEN: dict[str, tuple[Callable[[Path], None], tuple[str, dict[str, Any]]]] = {
-    "k > n": (
-        set_count("selected", 99),
-        ("selected-exceeds-shown", {"where": V1, "images": IN_V1[:2]}),
-    ),
-    "null": (set_count("shown", None), ("count-missing", {"column": "shown", "images": IN_V1[:2]})),
-    "text": (set_count("shown", "four"), ("counts-not-numbers", {"column": "shown"})),
-    "counted image without a prediction": (
+VIT_FACTS = {"where": VIT, "column": "classifier 'vit'", "images": IN_V1}
+UNCOUNTED = {"where": VIT, "counts_file": "counts.parquet"}
+MANIFEST, UNREADABLE = {"where": "study.json"}, "parquet-file-unreadable"
+
+
+def predicted(**columns: Any) -> Callable[[Path], None]:
+    """Predictions with columns replaced."""
+    return edit(VIT, lambda table: table.with_columns(**columns))
+
+
+def row_of(dataset: str) -> Callable[[Path], None]:
+    """One row more of the counts, of another data set."""
+    return edit(
+        "counts.parquet",
+        lambda table: pl.concat([table, table[:1].with_columns(dataset=pl.lit(dataset))]),
+    )
+
+
+def manifest(**entries: Any) -> Callable[[Path], None]:
+    return lambda folder: rewrite(folder, **entries)
+
+
+BROKEN: list[tuple[str, Callable[[Path], None], dict[str, Any]]] = [
+    ("selected-exceeds-shown", set_count("selected", 99), {"where": V1, "images": IN_V1[:2]}),
+    ("count-missing", set_count("shown", None), {"column": "shown", "images": IN_V1[:2]}),
+    ("counts-not-numbers", set_count("shown", "four"), {"column": "shown"}),
+    (
+        "counted-images-missing",
         edit(VIT, lambda table: table[:-1]),
-        (
-            "counted-images-missing",
-            {"where": VIT, "images": IN_V1[-1:], "counts_file": "counts.parquet"},
-        ),
+        UNCOUNTED | {"images": IN_V1[-1:]},
     ),
-    "predicted image without a count": (
+    (
+        "images-without-counts",
         edit(VIT, lambda table: pl.concat([table, NEW_IMAGE])),
-        (
-            "images-without-counts",
-            {"where": VIT, "images": ["new.jpg"], "counts_file": "counts.parquet"},
-        ),
+        UNCOUNTED | {"images": ["new.jpg"]},
     ),
-    "image predicted twice": (
+    (
+        "image-repeated",
         edit(VIT, lambda table: pl.concat([table, table[:1]])),
-        ("image-repeated", {"where": VIT, "images": IN_V1[:1]}),
+        {"where": VIT, "images": IN_V1[:1]},
     ),
-    "image without a name": (
-        edit(VIT, lambda table: table.with_columns(pl.lit(None, pl.String).alias("image"))),
-        (
-            "name-column-incomplete",
-            {"where": VIT, "column": "image", "rows": [str(row) for row in range(IMAGES)]},
-        ),
+    (
+        "name-column-incomplete",
+        predicted(image=pl.lit(None, pl.String)),
+        {"where": VIT, "column": "image", "rows": [str(row) for row in range(IMAGES)]},
     ),
-    "correct is null": (
-        edit(VIT, lambda table: table.with_columns(pl.lit(None, pl.Boolean).alias("correct"))),
-        (
-            "correctness-not-true-or-false",
-            {"where": VIT, "column": "classifier 'vit'", "images": IN_V1},
-        ),
-    ),
-    "correct is a probability": (
-        edit(VIT, lambda table: table.with_columns(pl.lit(0.3).alias("correct"))),
-        (
-            "correctness-not-true-or-false",
-            {"where": VIT, "column": "classifier 'vit'", "images": IN_V1},
-        ),
-    ),
-    "correct is text": (
-        edit(VIT, lambda table: table.with_columns(pl.lit("yes").alias("correct"))),
-        ("correctness-not-numbers", {"where": VIT}),
-    ),
-    "no column correct": (
+    ("correctness-not-true-or-false", predicted(correct=pl.lit(None, pl.Boolean)), VIT_FACTS),
+    ("correctness-not-true-or-false", predicted(correct=pl.lit(0.3)), VIT_FACTS),
+    ("correctness-not-numbers", predicted(correct=pl.lit("yes")), {"where": VIT}),
+    (
+        "parquet-columns-missing",
         edit(VIT, lambda table: table.drop("correct")),
-        ("parquet-columns-missing", {"where": VIT, "columns": ["correct"]}),
+        {"where": VIT, "columns": ["correct"]},
     ),
-    "truncated predictions": (damage(VIT, 200), ("parquet-file-unreadable", {"where": VIT})),
-    "empty predictions file": (damage(VIT, 0), ("parquet-file-unreadable", {"where": VIT})),
-    "truncated counts": (
-        damage("counts.parquet", 50),
-        ("parquet-file-unreadable", {"where": "counts.parquet"}),
-    ),
-    "no counts": (remove("counts.parquet"), ("parquet-file-missing", {"where": "counts.parquet"})),
-    "no images": (remove("images.parquet"), ("parquet-file-missing", {"where": "images.parquet"})),
-    "image without a row in images": (
+    (UNREADABLE, damage(VIT, 200), {"where": VIT}),
+    (UNREADABLE, damage(VIT, 0), {"where": VIT}),
+    (UNREADABLE, damage("counts.parquet", 50), {"where": "counts.parquet"}),
+    ("parquet-file-missing", remove("counts.parquet"), {"where": "counts.parquet"}),
+    ("parquet-file-missing", remove("images.parquet"), {"where": "images.parquet"}),
+    (
+        "counted-images-missing",
         edit("images.parquet", lambda table: table[1:]),
-        (
-            "counted-images-missing",
-            {
-                "where": "images.parquet, data set 'v1'",
-                "images": IN_V1[:1],
-                "counts_file": "counts.parquet",
-            },
-        ),
+        UNCOUNTED | {"where": "images.parquet, data set 'v1'", "images": IN_V1[:1]},
     ),
-    "group of lists": (
+    (
+        "column-type-unknown",
         edit("images.parquet", lambda table: table.with_columns(kind=pl.concat_list("image"))),
-        (
-            "column-type-unknown",
-            {"where": "images.parquet", "column": "kind", "dtype": "List(String)"},
-        ),
+        {"where": "images.parquet", "column": "kind", "dtype": "List(String)"},
     ),
-    "classifier in one data set only": (
+    (
+        "classifier-without-predictions",
         remove(VIT),
-        ("classifier-without-predictions", {"where": "predictions/v1", "classifiers": ["vit"]}),
+        {"where": "predictions/v1", "classifiers": ["vit"]},
     ),
-    "classifier not listed": (
-        lambda folder: rewrite(folder, classifiers=["resnet18"]),
-        (
-            "predictions-of-unlisted-classifier",
-            {"classifiers": ["vit"], "manifest_file": "study.json"},
-        ),
+    (
+        "predictions-of-unlisted-classifier",
+        manifest(classifiers=["resnet18"]),
+        {"classifiers": ["vit"], "manifest_file": "study.json"},
     ),
-    "data set without a role": (
-        edit(
-            "counts.parquet",
-            lambda table: pl.concat([table, table[:1].with_columns(dataset=pl.lit("v3"))]),
-        ),
-        ("data-set-without-role", {"where": "counts.parquet", "data_sets": ["v3"]}),
-    ),
-    "broken JSON": (damage("study.json", 30), ("manifest-not-json", {"where": "study.json"})),
-    "JSON of something else": (
+    ("data-set-without-role", row_of("v3"), {"where": "counts.parquet", "data_sets": ["v3"]}),
+    ("manifest-not-json", damage("study.json", 30), MANIFEST),
+    (
+        "manifest-not-object",
         lambda folder: (folder / "study.json").write_text("[1]") and None,
-        ("manifest-not-object", {"where": "study.json"}),
+        MANIFEST,
     ),
-    "no study.json": (remove("study.json"), ("manifest-missing", {"where": "study.json"})),
-    "no roles": (
-        lambda folder: rewrite(folder, roles=...),
-        ("manifest-roles-not-mapping", {"where": "study.json"}),
+    ("manifest-missing", remove("study.json"), MANIFEST),
+    ("manifest-roles-not-mapping", manifest(roles=...), MANIFEST),
+    (
+        "required-role-missing",
+        manifest(roles={"reference": "v1", "candidates": "v2"}),
+        MANIFEST | {"role": "replication"},
     ),
-    "no replication": (
-        lambda folder: rewrite(folder, roles={"reference": "v1", "candidates": "v2"}),
-        ("required-role-missing", {"where": "study.json", "role": "replication"}),
-    ),
-    "newer format": (
-        lambda folder: rewrite(folder, format=2),
-        ("study-format-unknown", {"format": 2}),
-    ),
-    "broken truth": (
-        lambda folder: rewrite(folder, truth={"a": 1}),
-        ("manifest-truth-without-accuracies", {"where": "study.json"}),
-    ),
-    "name is a number": (
-        lambda folder: rewrite(folder, name=7),
-        ("study-name-not-text", {"where": "study.json"}),
-    ),
-    "classifiers are a text": (
-        lambda folder: rewrite(folder, classifiers="vit"),
-        ("manifest-classifiers-not-names", {"where": "study.json"}),
-    ),
-}
+    ("study-format-unknown", manifest(format=2), {"format": 2}),
+    ("manifest-truth-without-accuracies", manifest(truth={"a": 1}), MANIFEST),
+    ("study-name-not-text", manifest(name=7), MANIFEST),
+    ("manifest-classifiers-not-names", manifest(classifiers="vit"), MANIFEST),
+]
 
 
-@pytest.mark.parametrize("case", BROKEN)
-def test_broken(folder: Path, case: str):
-    breaking, broken = BROKEN[case]
+@pytest.mark.parametrize(("rule", "breaking", "facts"), BROKEN)
+def test_broken(folder: Path, rule: str, breaking: Callable[[Path], None], facts: dict[str, Any]):
     breaking(folder)
     lines = check_study(folder)
-    check(lines[0], *broken)
+    check(lines[0], rule, facts)
     assert not any("\n" in line for line in lines)
-    with refused(StudyError, *broken) as caught:
+    with refused(StudyError, rule, facts) as caught:
         read_study(folder)
     assert lines[0] in str(caught.value)
     assert str(folder) in str(caught.value)
@@ -440,8 +408,9 @@ def test_broken(folder: Path, case: str):
 
 
 def test_check_lists_every_broken_rule(folder: Path):
-    for case in ("k > n", "correct is null", "no images"):
-        BROKEN[case][0](folder)
+    set_count("selected", 99)(folder)
+    predicted(correct=pl.lit(None, pl.Boolean))(folder)
+    remove("images.parquet")(folder)
     (folder / "predictions/v2/vit.parquet").unlink()
     lines = check_study(folder)
     assert len(lines) == 4
