@@ -16,7 +16,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 import zoo
-from refusals import check, refusal
+from refusals import check, refusal, run
 
 import bayesrep
 from bayesrep import cli
@@ -85,12 +85,6 @@ def made_once(function):
     return again
 
 
-def run(capsys, *arguments):
-    status = cli.main([str(a) for a in arguments])
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
-
-
 def printed_table(capsys, *arguments):
     """The table that a command prints as CSV, with nothing else."""
     status, text, _ = run(capsys, *arguments, "--format", "csv")
@@ -144,18 +138,6 @@ REPLICATES = 24
 
 
 @FEW
-def test_json_is_one_object_and_nothing_else(capsys, study_path, posterior_path):
-    for arguments in (
-        ("check", study_path),
-        ("estimate", study_path),
-        ("summarize", study_path, posterior_path, "--allow-unconverged"),
-    ):
-        status, text, _ = run(capsys, *arguments, "--json")
-        assert status == 0
-        assert isinstance(json.loads(text), dict)
-
-
-@FEW
 def test_methods_with_options(capsys, study_path):
     methods = "naive(annotators=4), em-spline(components=1, loss=binomial)"
     arguments = ("estimate", study_path, "--methods", methods, "--quiet")
@@ -180,9 +162,10 @@ def test_a_bar_shows_on_standard_error_only(capsys, study_path):
 
 
 METHODS = {"choices": ", ".join(bayesrep.estimators.METHODS)}
-NAIVE, LOSS = {"method_name": "naive", "option": "workers"}, {"option": "loss", "value": "huber"}
+NAIVE = {"method_name": "naive", "option": "workers"}
 FEW_SAID = {"option": "annotators", "value": "few"}
-LOSSES = "least-squares, weighted, binomial"
+NO_COMPONENTS = {"components": 0, "starts": 10}
+LOSS = {"option": "loss", "value": "huber", "choices": "least-squares, weighted, binomial"}
 
 
 @pytest.mark.parametrize(
@@ -193,17 +176,8 @@ LOSSES = "least-squares, weighted, binomial"
         ("naive(annotators=few)", "method-option-not-whole", FEW_SAID),
         ("naive(annotators=9)", "thinned-annotators-out-of-range", {"annotators": 9, "fewest": 8}),
         ("jackknife(delete=8)", "jackknife-delete-out-of-range", {"delete": 8, "most": 7}),
-        (
-            "em-spline(loss=huber)",
-            *(
-                "unknown-method-option-value",
-                {**LOSS, "choices": LOSSES},
-            ),
-        ),
-        (
-            "em-spline(components=0)",
-            *("components-or-starts-below-one", {"components": 0, "starts": 10}),
-        ),
+        ("em-spline(loss=huber)", "unknown-method-option-value", LOSS),
+        ("em-spline(components=0)", "components-or-starts-below-one", NO_COMPONENTS),
         ("raw(x=1)", "method-without-options", {"method_name": "raw", "option": "x"}),
         ("naive(", "unknown-method", {"method": "naive("}),
         (",", "no-method-given", METHODS),
@@ -376,20 +350,6 @@ def test_ctrl_c_while_sampling_ends_the_process(study_path, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_import_tables(capsys, tmp_path):
-    (tmp_path / "counts.csv").write_text(
-        "dataset,image,selected,shown\nv1,a,3,4\nv1,b,4,4\nv2,c,2,4\nv2,d,4,4\n"
-    )
-    (tmp_path / "predictions.csv").write_text(
-        "dataset,image,classifier,correct\nv1,a,m,1\nv1,b,m,1\nv2,c,m,0\nv2,d,m,1\n"
-    )
-    files = (tmp_path / "counts.csv", tmp_path / "predictions.csv")
-    roles = ("--reference", "v1", "--replication", "v2")
-    out = tmp_path / "study"
-    assert run(capsys, "import", "tables", *files, *roles, "--out", out)[0] == 0
-    assert bayesrep.read_study(out).classifiers == ("m",)
-
-
 def adds_up(folder):
     """The folder of a demo is whole, and so is its table."""
     wanted = {"study", "posterior.nc", "estimates.csv", "demo.json", "adjusted-accuracy.png"}
@@ -446,15 +406,6 @@ def test_printed_text_cannot_steer_a_terminal():
     assert spread(3) == [0, 1, 2]
     assert spread(136)[0] == 0
     assert spread(136)[-1] == 135
-
-
-def test_closed_pipe_is_quiet(study_path):
-    end, begin = os.pipe()
-    os.close(end)
-    with os.fdopen(begin, "wb") as nobody:
-        command = [sys.executable, "-m", "bayesrep", "check", str(study_path)]
-        result = subprocess.run(command, stdout=nobody, stderr=subprocess.PIPE, check=False)
-    assert b"Traceback" not in result.stderr
 
 
 def test_diagnose_and_loo_in_words_and_in_json(capsys, study_path, posterior_path):
