@@ -87,10 +87,8 @@ def test_labels_that_count_from_one_are_refused(tmp_path):
     with refused(StudyError, "class-numbers-not-alike", facts):
         read([tmp_path / "old", tmp_path / "new"])
     np.save(tmp_path / "old" / "labels.npy", labels)
-    assert [len(each.labels) for each in read([tmp_path / "old", tmp_path / "new"]).answers] == [
-        60,
-        60,
-    ]
+    found = read([tmp_path / "old", tmp_path / "new"]).answers
+    assert [len(each.labels) for each in found] == [60, 60]
 
 
 def test_class_numbers_do_as_well(tmp_path):
@@ -113,64 +111,61 @@ def spoil(name, values):
 ALL = [str(row) for row in range(40)]
 
 
+def told(text):
+    data = text if isinstance(text, bytes) else text.encode()
+    return lambda root: (root / "old" / "classes.txt").write_bytes(data)
+
+
+UNLIKE, BEYOND = "rows-not-probabilities", "label-beyond-counted-labels"
+SHAPE = {"shape": "[39, 3]", "image_count": 40}
+COUNTS = {"name_count": 2, "probability_count": 3}
+
+
 @pytest.mark.parametrize(
-    ("how", "broken"),
+    ("how", "rule", "facts"),
     [
-        (spoil("one.npy", np.ones((40, 3))), ("rows-not-probabilities", {"rows": ALL})),
-        (spoil("one.npy", np.full((40, 3), np.nan)), ("rows-not-probabilities", {"rows": ALL})),
-        (
-            spoil("one.npy", np.full((39, 3), 1 / 3)),
-            ("array-shape-mismatch", {"shape": "[39, 3]", "image_count": 40}),
-        ),
+        (spoil("one.npy", np.ones((40, 3))), UNLIKE, {"rows": ALL}),
+        (spoil("one.npy", np.full((40, 3), np.nan)), UNLIKE, {"rows": ALL}),
+        (spoil("one.npy", np.full((39, 3), 1 / 3)), "array-shape-mismatch", SHAPE),
         (
             spoil("one.npy", np.full((40, 4), 0.25)),
-            ("arrays-class-counts-differ", {"class_counts": "3 and 4"}),
+            "arrays-class-counts-differ",
+            {"class_counts": "3 and 4"},
         ),
-        (spoil("one.npy", np.full(40, 9)), ("label-beyond-counted-labels", {"images": ALL})),
-        (spoil("one.npy", np.full(40, -1)), ("array-numbers-negative",)),
-        (spoil("one.npy", np.full(40, 0.5)), ("array-neither-probabilities-nor-classes",)),
-        (spoil("one.npy", np.array([object()] * 40)), ("array-unreadable",)),
-        (spoil("labels.npy", np.full(40, 7)), ("label-beyond-counted-labels", {"images": ALL})),
+        (spoil("one.npy", np.full(40, 9)), BEYOND, {"images": ALL}),
+        (spoil("one.npy", np.full(40, -1)), "array-numbers-negative", {}),
+        (spoil("one.npy", np.full(40, 0.5)), "array-neither-probabilities-nor-classes", {}),
+        (spoil("one.npy", np.array([object()] * 40)), "array-unreadable", {}),
+        (spoil("labels.npy", np.full(40, 7)), BEYOND, {"images": ALL}),
         (
             spoil("three.npy", np.zeros(40, dtype=int)),
-            ("classifier-in-one-folder-only", {"classifiers": ["three"]}),
+            "classifier-in-one-folder-only",
+            {"classifiers": ["three"]},
         ),
-        (lambda r: (r / "old" / "labels.npy").unlink(), ("array-file-missing",)),
-        (lambda r: (r / "old" / "one.npy").write_bytes(b"\x93NUMPYxx"), ("array-unreadable",)),
-        (
-            lambda r: (r / "old" / "classes.txt").write_text("a\nb\n"),
-            ("class-names-count-mismatch", {"name_count": 2, "probability_count": 3}),
-        ),
-        (
-            lambda r: (r / "old" / "classes.txt").write_text("a\nb\nc\n"),
-            ("folders-class-names-differ",),
-        ),
-        (
-            lambda r: (r / "old" / "classes.txt").write_bytes(b"a\0b\nc\n"),
-            ("class-names-unreadable",),
-        ),
+        (lambda r: (r / "old" / "labels.npy").unlink(), "array-file-missing", {}),
+        (lambda r: (r / "old" / "one.npy").write_bytes(b"\x93NUMPYxx"), "array-unreadable", {}),
+        (told("a\nb\n"), "class-names-count-mismatch", COUNTS),
+        (told("a\nb\nc\n"), "folders-class-names-differ", {}),
+        (told(b"a\0b\nc\n"), "class-names-unreadable", {}),
     ],
 )
-def test_bad_arrays_are_one_line(tmp_path, how, broken):
+def test_bad_arrays_are_one_line(tmp_path, how, rule, facts):
     paths = folders(tmp_path)
     how(tmp_path)
-    with refused(StudyError, *broken):
+    with refused(StudyError, rule, facts):
         read(paths)
-    check(refusal(["import", "arrays", *paths, "--out", tmp_path / "s"]), *broken)
+    check(refusal(["import", "arrays", *paths, "--out", tmp_path / "s"]), rule, facts)
     assert not (tmp_path / "s").exists()
 
 
 def test_folders_that_do_not_do(tmp_path):
-    paths = folders(tmp_path)
-    for given, broken in (
-        (paths[:1], ("arrays-folders-not-two", {"folder_count": 1})),
-        ([paths[0], paths[0]], ("arrays-data-sets-share-name", {"dataset": "old"})),
-        (
-            [paths[0], tmp_path / "none"],
-            ("arrays-folder-missing", {"folder": str(tmp_path / "none")}),
-        ),
+    old, none = folders(tmp_path)[0], tmp_path / "none"
+    for given, rule, facts in (
+        ([old], "arrays-folders-not-two", {"folder_count": 1}),
+        ([old, old], "arrays-data-sets-share-name", {"dataset": "old"}),
+        ([old, none], "arrays-folder-missing", {"folder": str(none)}),
     ):
-        with refused(StudyError, *broken):
+        with refused(StudyError, rule, facts):
             read(given)
 
 
