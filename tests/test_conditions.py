@@ -64,46 +64,35 @@ def test_a_condition_that_does_not_hold_says_nothing(text):
 
 
 ALL, ONE = ", ".join(JOINT_QUANTITIES), ", ".join(CLASSIFIER_QUANTITIES)
-MALFORMED = ("condition-malformed",)
+MALFORMED = ["", "adjusted_gap", "adjusted_gap > ", "adjusted_gap >> 2", "1 < adjusted_gap < 3"]
+MALFORMED += ["__import__('os').system('ls') == 0", "adjusted_gap > 2 or trust == no"]
+WIDTHLESS, ACCURACY = "condition-quantity-without-interval", {"quantity": "reference_accuracy"}
 
 
 @pytest.mark.parametrize(
-    ("text", "broken"),
+    ("text", "rule", "facts"),
     [
-        ("", MALFORMED),
-        ("adjusted_gap", MALFORMED),
-        ("adjusted_gap > ", MALFORMED),
-        ("adjusted_gap >> 2", MALFORMED),
-        ("1 < adjusted_gap < 3", MALFORMED),
-        ("gap > 2", ("condition-quantity-of-all-unknown", {"choices": ALL})),
-        ("share_explained[resnet50] > 2", ("condition-quantity-of-one-unknown", {"choices": ONE})),
-        (
-            "reference_accuracy[resnet50].lower > 2",
-            ("condition-quantity-without-interval", {"quantity": "reference_accuracy"}),
-        ),
-        ("adjusted_gap > two", ("condition-number-invalid", {"number": "two"})),
-        ("trust == maybe", ("condition-verdict-unknown", {"choices": "yes, with care, no"})),
-        ("trust > no", ("condition-trust-misread",)),
-        ("__import__('os').system('ls') == 0", MALFORMED),
-        ("adjusted_gap > 2 or trust == no", MALFORMED),
+        *((text, "condition-malformed", {}) for text in MALFORMED),
+        ("gap > 2", "condition-quantity-of-all-unknown", {"choices": ALL}),
+        ("share_explained[resnet50] > 2", "condition-quantity-of-one-unknown", {"choices": ONE}),
+        ("reference_accuracy[resnet50].lower > 2", WIDTHLESS, ACCURACY),
+        ("adjusted_gap > two", "condition-number-invalid", {"number": "two"}),
+        ("trust == maybe", "condition-verdict-unknown", {"choices": "yes, with care, no"}),
+        ("trust > no", "condition-trust-misread", {}),
     ],
 )
-def test_what_is_no_condition_is_refused_before_any_work(text, broken):
-    with refused(OptionError, *broken) as error:
+def test_what_is_no_condition_is_refused_before_any_work(text, rule, facts):
+    with refused(OptionError, rule, {"condition": text} | facts):
         parse_condition(text)
-    assert error.value.facts["condition"] == text
 
 
-@pytest.mark.parametrize(
-    ("text", "broken"),
-    [
-        ("selection_gap.lower > 1", ("condition-quantity-not-known",)),
-        ("adjusted_gap[vgg] > 1", ("condition-classifier-unknown", {"classifier": "vgg"})),
-    ],
-)
-def test_what_is_not_known_is_not_taken_for_passed(text, broken):
-    with refused(OptionError, *broken):
-        parse_condition(text).finding(NUMBERS)
+def test_what_is_not_known_is_not_taken_for_passed():
+    for text, rule, facts in (
+        ("selection_gap.lower > 1", "condition-quantity-not-known", {}),
+        ("adjusted_gap[vgg] > 1", "condition-classifier-unknown", {"classifier": "vgg"}),
+    ):
+        with refused(OptionError, rule, facts):
+            parse_condition(text).finding(NUMBERS)
 
 
 def test_a_verdict_takes_a_posterior():

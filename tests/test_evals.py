@@ -47,6 +47,12 @@ def solves(model, task, item, attempt=1):
     return (len(model) + len(task) + 3 * item + attempt * (item % 3)) % 5 > 1
 
 
+def all_solved(model, task, epochs):
+    """How many of its attempts solve each of six items."""
+    attempts = range(1, epochs + 1)
+    return [sum(solves(model, task, item, each) for each in attempts) for item in range(6)]
+
+
 def lm_eval(root, model, task, items=6, metrics=("exact_match",), filters=("none",), **more):
     folder = root / model.replace("/", "__")
     folder.mkdir(parents=True, exist_ok=True)
@@ -223,9 +229,7 @@ def test_attempts_of_solvers_are_all_counted_and_are_not_workers(tmp_path):
     found = read_evaluations(files, **BOTH, solvers="s")
     data = found.study().reference
     assert data.shown.tolist() == [4] * 6
-    assert data.selected.tolist() == [
-        sum(solves("s", "old", item, epoch) for epoch in (1, 2, 3, 4)) for item in range(6)
-    ]
+    assert data.selected.tolist() == all_solved("s", "old", epochs=4)
     assert data.answers is None
     # An evaluated model's answer is its first attempt; all of them are kept.
     assert data.correct[:, 0].tolist() == [solves("mm", "old", item) for item in range(6)]
@@ -233,9 +237,7 @@ def test_attempts_of_solvers_are_all_counted_and_are_not_workers(tmp_path):
     kept = {(each.dataset, each.classifier): each for each in found.attempts}
     assert set(kept) == {(task, model) for task in TASKS for model in ("s", "mm")}
     assert kept["new", "mm"].attempts.tolist() == [3] * 6
-    assert kept["new", "mm"].solved.tolist() == [
-        sum(solves("mm", "new", item, epoch) for epoch in (1, 2, 3)) for item in range(6)
-    ]
+    assert kept["new", "mm"].solved.tolist() == all_solved("mm", "new", epochs=3)
 
 
 def test_files_of_one_model_are_repeats_only_when_said_so(tmp_path):
@@ -298,12 +300,9 @@ def test_metrics_and_filters_are_named_and_never_guessed(tmp_path):
     refuse(files, "score-choice-ambiguous", told, OptionError)
     told = {"option": "metric", "asked": "'f1'", "verb": "holds", "choices": "'acc', 'acc_norm'"}
     refuse(files, "unknown-score-choice", told, OptionError, metric="f1")
-    with refused(
-        OptionError,
-        "score-choice-ambiguous",
-        {"where": "m on old", "verb": "has", "option": "filter", "choices": "'strict', 'flexible'"},
-    ):
-        read_evaluations(files, **BOTH, metric="acc")
+    told = {"where": "m on old", "verb": "has", "option": "filter"}
+    told["choices"] = "'strict', 'flexible'"
+    refuse(files, "score-choice-ambiguous", told, OptionError, metric="acc")
     found = read_evaluations(files, **BOTH, metric="acc", filter="strict")
     assert found.answers[0].correct[0].tolist() == [solves("m", "old", item) for item in range(6)]
 
@@ -343,18 +342,13 @@ def test_partial_credit_takes_a_stated_threshold(tmp_path):
 
 def test_letters_and_words_of_scores():
     words = ["C", "I", "N", "true", "False", "yes", "NO", "1", "0.0", "1e0"]
-    table = pl.DataFrame({"item": [f"{n}" for n in range(10)], "score": words}).with_columns(
-        said=pl.lit(None, pl.Boolean)
-    )
+    table = pl.DataFrame({"item": [*"0123456789"], "score": words})
+    table = table.with_columns(said=pl.lit(None, pl.Boolean))
     solved, notes = add_solved(table, None, "F")
     assert solved["solved"].to_list() == [c in "C true yes 1 1e0".split() for c in words]
     assert [note.startswith("F: 1 scores ") for note in notes] == [True]
     partly = table.with_columns(score=pl.lit("P"))
-    with refused(
-        OptionError,
-        "score-between-right-and-wrong",
-        {"items": ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]},
-    ):
+    with refused(OptionError, "score-between-right-and-wrong", {"items": [*"0123456789"]}):
         add_solved(partly, None, "F")
     assert add_solved(partly, 0.5, "F")[0]["solved"].all()
     assert not add_solved(partly, 0.6, "F")[0]["solved"].any()

@@ -259,16 +259,16 @@ def test_the_command_answers_in_words(table: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
-    ("options", "broken"),
+    ("words", "rule", "facts"),
     [
-        (["--k", "0"], ("pass-k-below-one", {"k": "[0]"})),
-        (["--figure", "curves.txt"], ("figure-ending-unknown", {"path": "curves.txt"})),
+        ("--k 0", "pass-k-below-one", {"k": "[0]"}),
+        ("--figure curves.txt", "figure-ending-unknown", {"path": "curves.txt"}),
     ],
 )
 def test_mistakes_of_the_command_are_one_line(
-    options: list[str], broken: tuple[Any, ...], table: Path
+    words: str, rule: str, facts: dict[str, Any], table: Path
 ):
-    check(refusal(["papers", "passk", table, "--quiet", *options]), *broken)
+    check(refusal(["papers", "passk", table, "--quiet", *words.split()]), rule, facts)
 
 
 def test_rows_of_single_attempts_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -408,30 +408,28 @@ def unanswered(data):
 
 
 @pytest.mark.parametrize(
-    ("change", "options", "broken"),
+    ("change", "options", "rule"),
     [
-        (bare, {}, ("matching-needs-probabilities", {"dataset": "v2"})),
-        (unanswered, {}, ("matching-needs-all-answers", {"dataset": "v2"})),
-        (None, dict(epsilon=0), ("epsilon-out-of-range", {"epsilon": 0})),
-        (None, dict(epsilon=-0.1), ("epsilon-out-of-range", {"epsilon": -0.1})),
-        (None, dict(epsilon=1.5), ("epsilon-out-of-range", {"epsilon": 1.5})),
-        (None, dict(epsilon=float("nan")), ("epsilon-out-of-range",)),
-        (None, dict(runs=0), ("matching-runs-below-one", {"runs": 0})),
-        (None, dict(interval="wald"), ("unknown-proportion-interval", {"interval": "wald"})),
+        (bare, {}, "matching-needs-probabilities"),
+        (unanswered, {}, "matching-needs-all-answers"),
+        *((None, dict(epsilon=value), "epsilon-out-of-range") for value in (0, -0.1, 1.5)),
+        (None, dict(epsilon=float("nan")), "epsilon-out-of-range"),
+        (None, dict(runs=0), "matching-runs-below-one"),
+        (None, dict(interval="wald"), "unknown-proportion-interval"),
     ],
 )
-def test_what_cannot_be_matched_is_one_clear_error(change, options, broken):
+def test_what_cannot_be_matched_is_one_clear_error(change, options, rule):
     data = answers("v1", [0.5, 0.6], [True, True]), answers("v2", [0.5, 0.6], [True, True])
-    kind = OptionError if options else StudyError
-    with refused(kind, *broken):
+    told = {name: value for name, value in options.items() if value == value}  # but for NaN
+    kind, told = (OptionError, told) if options else (StudyError, {"dataset": "v2"})
+    with refused(kind, rule, told):
         found(data[0], change(data[1]) if change else data[1], **options)
 
 
 def test_sets_of_other_classifiers_or_classes_are_refused():
     one = answers("v1", [0.5], [True])
-    with refused(
-        StudyError, "answers-on-one-dataset-only", {"classifiers": ["c0", "vgg"], "reference": "v1"}
-    ):
+    facts = {"classifiers": ["c0", "vgg"], "reference": "v1"}
+    with refused(StudyError, "answers-on-one-dataset-only", facts):
         found(one, answers("v2", [0.5], [True], classifiers=("vgg",)))
     with refused(StudyError, "classes-numbered-differently"):
         found(one, answers("v2", [0.5], [True], classes=("dog", "cat", "owl")))

@@ -88,9 +88,8 @@ def test_a_model_of_images_is_a_classifier(tmp_path):
 
 def test_items_keep_their_zeros(tmp_path):
     rows = [(t, f"{i:03}", 1, 2) for t in ROLES.values() for i in range(3)]
-    pl.DataFrame(rows, ["dataset", "item", "selected", "shown"], orient="row").write_csv(
-        tmp_path / "c.csv"
-    )
+    table = pl.DataFrame(rows, ["dataset", "item", "selected", "shown"], orient="row")
+    table.write_csv(tmp_path / "c.csv")
     datasets = READERS["tables"].read([tmp_path / "c.csv"], **ROLES).datasets
     assert datasets["reference"].images.tolist() == ["000", "001", "002"]
 
@@ -130,13 +129,8 @@ def test_a_studys_names_are_no_words(capsys, tmp_path):
     Study(simulated.datasets, names, **parts).write(tmp_path / "workers")
     options = ("--methods", "raw,naive", "--quiet")
     texts = []
-    commands = (
-        ("check",),
-        ("estimate", *options),
-        ("estimate", "--table", "annotators"),
-        ("papers compare",),
-    )
-    for name, *more in commands:
+    annotators = ("estimate", "--table", "annotators")
+    for name, *more in (("check",), ("estimate", *options), annotators, ("papers compare",)):
         assert main([*name.split(), str(tmp_path / "workers"), *more]) == 0
         texts.append(capsys.readouterr().out)
     assert "hard images: 2 models" in texts[0]
@@ -205,11 +199,8 @@ def test_names_of_checks_are_shown_in_other_words(check):
     shown = VOCABULARY_OF_NAME["evaluation"].restate(check, CHECKS)
     assert not OF_IMAGES.search(shown)
     assert VOCABULARY_OF_NAME["images"].restate(check, CHECKS) == check
-    assert (
-        VOCABULARY_OF_NAME["evaluation"]
-        .restate("curves of {odd} roles", CHECKS)
-        .endswith("{odd} roles")
-    )
+    odd = VOCABULARY_OF_NAME["evaluation"].restate("curves of {odd} roles", CHECKS)
+    assert odd.endswith("{odd} roles")
 
 
 def attempts(root, text):
@@ -252,43 +243,30 @@ def test_a_table_of_attempts_is_read_as_other_tables_are(tmp_path):
     assert (one.images.tolist(), one.solved.tolist()) == (["007"], [2])
 
 
+COUNTED, LISTED = "item,model,solved,attempts", "item,model,solved"
+LINE_2 = "line 2 ('{}')"
+
+
 @pytest.mark.parametrize(
-    ("text", "broken"),
+    ("head", "rows", "rule", "facts"),
     [
-        ("item,model,solved,attempts\na,m,4,3\n", ("solved-exceeds-attempts", {"images": ["a"]})),
-        ("item,model,solved,attempts\na,m,0,0\n", ("no-attempts-at-image", {"images": ["a"]})),
-        (
-            "item,model,solved,attempts\na,m,-1,3\n",
-            ("attempt-column-no-count", {"column": "solved", "images": ["a"]}),
-        ),
-        (
-            "item,model,solved,attempts\na,m,0.5,3\n",
-            ("count-given-as-share", {"column": "solved", "rows": "line 2 ('0.5')"}),
-        ),
-        (
-            "item,model,solved,attempts\na,m,1,9e99\n",
-            ("count-too-large-in-rows", {"column": "attempts"}),
-        ),
-        (
-            "item,model,solved,attempts\na,m,1,2\na,m,1,2\n",
-            ("attempts-row-repeated", {"items": ["a by m"]}),
-        ),
-        ("item,model,solved\na,m,2\n", ("solved-not-true-or-false", {"rows": "line 2 ('2')"})),
-        (
-            "item,model,solved,attempts\n,m,1,2\n",
-            ("value-missing-in-rows", {"column": "image", "rows": "line 2"}),
-        ),
-        (
-            "item,solved,attempts\na,1,2\n",
-            ("attempts-columns-missing", {"columns": ["classifier"]}),
-        ),
-        ("item,model,solved,attempts\n", ("attempts-table-empty",)),
-        ("", ("table-file-empty",)),
+        (COUNTED, "a,m,4,3", "solved-exceeds-attempts", {"images": ["a"]}),
+        (COUNTED, "a,m,0,0", "no-attempts-at-image", {"images": ["a"]}),
+        (COUNTED, "a,m,-1,3", "attempt-column-no-count", {"column": "solved", "images": ["a"]}),
+        (COUNTED, "a,m,0.5,3", "count-given-as-share", {"rows": LINE_2.format(0.5)}),
+        (COUNTED, "a,m,1,9e99", "count-too-large-in-rows", {"column": "attempts"}),
+        (COUNTED, "a,m,1,2\na,m,1,2", "attempts-row-repeated", {"items": ["a by m"]}),
+        (LISTED, "a,m,2", "solved-not-true-or-false", {"rows": LINE_2.format(2)}),
+        (COUNTED, ",m,1,2", "value-missing-in-rows", {"column": "image", "rows": "line 2"}),
+        ("item,solved,attempts", "a,1,2", "attempts-columns-missing", {"columns": ["classifier"]}),
+        (COUNTED, "", "attempts-table-empty", {}),
+        ("", "", "table-file-empty", {}),
     ],
 )
-def test_attempts_that_are_none(tmp_path, text, broken):
-    with refused(StudyError, *broken):
-        attempts(tmp_path, text)
+def test_attempts_that_are_none(tmp_path, head, rows, rule, facts):
+    with refused(StudyError, rule, facts) as error:
+        attempts(tmp_path, f"{head}\n{rows}\n")
+    assert rule != "count-given-as-share" or error.value.facts["column"] == "solved"
 
 
 def test_a_study_without_attempts_says_so(tmp_path):
