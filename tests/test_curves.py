@@ -1,8 +1,6 @@
 """Accuracy curves by equation 8: recovery, losses, bounds, and the published implementation."""
 
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -10,6 +8,7 @@ import numpy as np
 import pytest
 from curve_studies import small_study
 from numpy.typing import NDArray
+from published import DATA
 from refusals import refused
 from scipy import integrate, optimize, stats
 
@@ -30,9 +29,6 @@ from bayesrep.studies.statistics import SufficientStatistics
 pytestmark = pytest.mark.usefixtures("float64")
 
 Floats = NDArray[np.float64]
-DATA = Path(
-    os.environ.get("BAYESREP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
-)
 CASE_A = DATA / "engstrom-reference"
 
 A, B, WEIGHTS = np.array([2.0, 9.0]), np.array([1.5, 1.2]), np.array([0.3, 0.7])

@@ -1,7 +1,6 @@
 """Logs of evaluation tools: what each format says, and what becomes a study."""
 
 import json
-import os
 import subprocess
 import sys
 import zipfile
@@ -12,6 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from published import DATA
 from refusals import refused
 
 import bayesrep
@@ -26,9 +26,6 @@ from bayesrep.studies.attempts import read_attempts
 from bayesrep.studies.reading import check_study
 from bayesrep.studies.vocabulary import words_of
 
-DATA = Path(
-    os.environ.get("BAYESREP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
-)
 EVALS = DATA / "evals"
 TASKS = ("old", "new")
 BOTH = {"reference": "old", "replication": "new"}

@@ -2,13 +2,12 @@
 
 import io
 import json
-import os
 import warnings
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from published import DATA
 from refusals import check, refusal, refused, run
 
 from bayesrep import OptionError, StudyError
@@ -29,9 +28,6 @@ from bayesrep.studies.draft import StudyContents
 from bayesrep.studies.imagenet import class_index, synsets
 from bayesrep.studies.predictions import NO_ANSWER, Predictions
 
-DATA = Path(
-    os.environ.get("BAYESREP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
-)
 CLASSES = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu")
 NETWORKS = ("one", "two", "three")
 NO_FILE = "No such file or directory"

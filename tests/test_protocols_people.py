@@ -1,12 +1,10 @@
 """What people see, and what they say of predictions: numbers against their definitions in loops."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
 import zoo
+from published import DATA
 from refusals import check, refusal, refused
 
 from bayesrep import StudyError
@@ -283,9 +281,6 @@ def test_tables_that_cannot_be_are_refused(world, text, broken):
         read_people(predictions, counts=folder / "bad.csv")
 
 
-DATA = Path(
-    os.environ.get("BAYESREP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
-)
 RATERS, NETWORKS = DATA / "reassessed-imagenet" / "raters.npz", DATA / "imagenetv2" / "data"
 
 

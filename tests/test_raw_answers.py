@@ -1,7 +1,6 @@
 """Answers as annotation tools export them: what is read, and which words are a yes."""
 
 import json
-import os
 import re
 import warnings
 from pathlib import Path
@@ -10,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from published import DATA
 from refusals import check, refusal, refused
 
 import bayesrep
@@ -24,10 +24,6 @@ from bayesrep.sources.label_questions import ask_each
 from bayesrep.sources.raw_answers import EMPTY_ANSWER, decide, read_raw
 from bayesrep.sources.table_files import read_answers
 from bayesrep.sources.tables import check_tables
-
-DATA = Path(
-    os.environ.get("BAYESREP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
-)
 
 
 def _write(folder, name, text):
@@ -196,9 +192,8 @@ def test_the_pages_tables_of_other_tools(tmp_path, monkeypatch, capsys):
 
 
 def test_a_box_that_nobody_ticked_has_no_column_but_an_answer(tmp_path):
-    text = (
-        "HITId,WorkerId,Input.image1,Input.image2,Input.image2_label,Answer.image1\nH,W,a,b,c,on\n"
-    )
+    head = "HITId,WorkerId,Input.image1,Input.image2,Input.image2_label,Answer.image1"
+    text = f"{head}\nH,W,a,b,c,on\n"
     file = _write(tmp_path, "b.csv", text)
     with pytest.warns(TableWarning, match="'Input.image2_label' of answers is not read"):
         table = read_raw("mturk", file, Columns(image="Input.image*", answer="Answer.image*"))
@@ -209,14 +204,9 @@ def test_a_box_that_nobody_ticked_has_no_column_but_an_answer(tmp_path):
 
 def test_forms_of_mechanical_turk_are_columns(tmp_path):
     forms = [[{"fits": {"no": False, "yes": True}}], [{"box": {"on": False}, "fits": "no"}]]
-    table = pl.DataFrame(
-        {
-            "HITId": ["H", "H"],
-            "WorkerId": ["1", "2"],
-            "Input.url": ["x", "x"],
-            "Answer.taskAnswers": [json.dumps(form) for form in forms],
-        }
-    )
+    columns = {"HITId": ["H", "H"], "WorkerId": ["1", "2"], "Input.url": ["x", "x"]}
+    columns["Answer.taskAnswers"] = [json.dumps(form) for form in forms]
+    table = pl.DataFrame(columns)
     table.write_csv(tmp_path / "b.csv")
     with pytest.warns(TableWarning, match="'Answer.box' of answers is not read"):
         fits = read_raw("mturk", tmp_path / "b.csv", Columns(answer="Answer.fits"))
@@ -230,33 +220,20 @@ def test_forms_of_mechanical_turk_are_columns(tmp_path):
     assert kinds["answer"].to_list() == ["dog;cat"] * 2
 
 
-TASKS = [
-    {
-        "id": 7,
-        "data": {"image": "x.png", "text": "?"},
-        "annotations": [
-            {
-                "completed_by": {"id": 3, "email": "a@b"},
-                "lead_time": 3.5,
-                "result": [
-                    {"from_name": "c", "type": "choices", "value": {"choices": ["A", "B"]}},
-                    {"from_name": "note", "type": "textarea", "value": {"text": ["hm"]}},
-                ],
-            },
-            {"completed_by": 4, "lead_time": 1, "result": []},
-        ],
-    }
+CHOSEN = {"choices": ["A", "B"]}
+RESULT = [
+    {"from_name": "c", "type": "choices", "value": CHOSEN},
+    {"from_name": "note", "type": "textarea", "value": {"text": ["hm"]}},
 ]
+ANNOTATIONS = [
+    {"completed_by": {"id": 3, "email": "a@b"}, "lead_time": 3.5, "result": RESULT},
+    {"completed_by": 4, "lead_time": 1, "result": []},
+]
+TASKS = [{"id": 7, "data": {"image": "x.png", "text": "?"}, "annotations": ANNOTATIONS}]
+IMAGE = {"id": 7, "image": "x.png"}
 SMALL = [
-    {
-        "id": 7,
-        "image": "x.png",
-        "annotator": 3,
-        "choice": {"choices": ["A", "B"]},
-        "note": "hm",
-        "lead_time": 3.5,
-    },
-    {"id": 7, "image": "x.png", "annotator": 4, "lead_time": 1},
+    IMAGE | {"annotator": 3, "choice": CHOSEN, "note": "hm", "lead_time": 3.5},
+    IMAGE | {"annotator": 4, "lead_time": 1},
 ]
 
 
@@ -267,12 +244,8 @@ def test_both_exports_of_label_studio_say_the_same(tmp_path, tasks):
         table = read_raw("label-studio", file)
     assert _rows(table) == [("x.png", "3", "A|B", "7", 3.5), ("x.png", "4", EMPTY_ANSWER, "7", 1.0)]
     each = ask_each(table.with_columns(dataset=pl.lit("v")), "|")
-    assert _rows(each, "worker", "label", "answer") == [
-        ("3", "A", "yes"),
-        ("3", "B", "yes"),
-        ("4", "A", "no"),
-        ("4", "B", "no"),
-    ]
+    said = [(who, label, word) for who, word in (("3", "yes"), ("4", "no")) for label in "AB"]
+    assert _rows(each, "worker", "label", "answer") == said
 
 
 def test_what_quality_control_needs_goes_along(tmp_path):
@@ -290,6 +263,8 @@ STAR = {"image": "Input.x*", "answer": "Answer.x*"}
 UNKNOWN = {"image": "Input.i", "answer": "Answer.i"}
 INPUTS = {"prefix": "Input.", "columns": "Input.image1, Input.image2", "option": "image"}
 FIELDS = {"field": "image", "fields": "id, annotator, url"}
+OOPS = "HITId,WorkerId,Answer.taskAnswers\nH,W,oops\n"
+IMAGELESS = '[{"id": 1, "annotator": 2, "url": "x"}]'
 
 
 @pytest.mark.parametrize(
@@ -298,24 +273,12 @@ FIELDS = {"field": "image", "fields": "id, annotator, url"}
         ("mturk", GRID, {}, "assignment-column-ambiguous", INPUTS),
         ("mturk", GRID, UNKNOWN, "table-lacks-columns", {"columns": [*UNKNOWN.values()]}),
         ("mturk", GRID, STAR, "no-column-of-pattern", {"column": "Input.x*"}),
-        (
-            "mturk",
-            "HITId,WorkerId,Answer.taskAnswers\nH,W,oops\n",
-            {},
-            "task-answers-not-a-list",
-            {"row": 1},
-        ),
+        ("mturk", OOPS, {}, "task-answers-not-a-list", {"row": 1}),
         ("mturk", "HITId\nH\n", {}, "table-lacks-columns", {"columns": ["WorkerId"]}),
         ("label-studio", "[1]", {}, "not-label-studio-export", {}),
         ("label-studio", "{", {}, "file-not-json", {}),
         ("label-studio", "[]", {}, "file-without-answers", {}),
-        (
-            "label-studio",
-            '[{"id": 1, "annotator": 2, "url": "x"}]',
-            {},
-            "task-without-image",
-            FIELDS,
-        ),
+        ("label-studio", IMAGELESS, {}, "task-without-image", FIELDS),
         ("reassessed", "PK", {}, "not-raters-archive", {}),
     ],
 )
@@ -345,14 +308,10 @@ def test_words_without_a_place_stop_and_are_counted():
     assert decide(_answers("Yes, it fits"), yes=names(written))["selected"].to_list() == [True]
 
 
-@pytest.mark.parametrize(
-    ("rule", "selected"),
-    [
-        ("yes", [True, True, True, False]),
-        ("no", [True, False, False, False]),
-        ("left-out", [True, False]),
-    ],
-)
+YES, NO, LEFT_OUT = [True, True, True, False], [True, False, False, False], [True, False]
+
+
+@pytest.mark.parametrize(("rule", "selected"), [("yes", YES), ("no", NO), ("left-out", LEFT_OUT)])
 def test_maybe_counts_as_it_is_told(rule, selected):
     table = _answers("Yes", "maybe", "MAYBE", "no")
     found = decide(table, yes=["yes"], no=["no"], maybe=["maybe"], maybe_is=rule)
@@ -409,13 +368,11 @@ def test_the_command_writes_a_table_that_import_takes(tmp_path, capsys):
 def test_repeats_are_told_and_left_out_by_their_rule(tmp_path, capsys):
     file = _write(tmp_path, "c.csv", "task,worker,label\n1,w,1\n1,w,0\n2,w,1\n")
     out, kept, counts = (str(tmp_path / f"{name}.csv") for name in "abd")
-    assert (
-        main(["answers", "import", "crowd-kit", f"v={file}", "--out", out, "--keep-workers"]) == 0
-    )
+    words = ["answers", "import", "crowd-kit", f"v={file}", "--out", out, "--keep-workers"]
+    assert main(words) == 0
     assert "v: 1 answers " in capsys.readouterr().out
-    assert (
-        main([*"answers count --rules repeats --answers".split(), kept, out, "--out", counts]) == 0
-    )
+    words = "answers count --rules repeats --answers".split()
+    assert main([*words, kept, out, "--out", counts]) == 0
     assert pl.read_csv(tmp_path / "b.csv")["selected"].to_list() == [True, True]
 
 

@@ -1,14 +1,13 @@
 """The readers of published data, on small files of the same form and on the real ones."""
 
 import json
-import os
 import pickle
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from published import DATA
 from refusals import refused
 
 from bayesrep import StudyError
@@ -17,9 +16,6 @@ from bayesrep.sources import READERS, imagenetv2, madrylab
 from bayesrep.sources.cifar10h import read_cifar10h
 from bayesrep.sources.placebo import placebo_replication
 
-DATA = Path(
-    os.environ.get("BAYESREP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
-)
 CIFAR10H, IMAGENETV2 = DATA / "cifar10h", DATA / "imagenetv2" / "data"
 PREDICTIONS = DATA / "cifar10.1" / "model_predictions" / "original_predictions"
 

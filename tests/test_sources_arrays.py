@@ -1,11 +1,10 @@
 """Sources without counts: arrays of two data sets, and CIFAR-10.1 as published."""
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
+from published import DATA
 from refusals import check, refusal, refused
 
 from bayesrep import StudyError, cli, read_study
@@ -13,9 +12,6 @@ from bayesrep.protocols import read_predictions
 from bayesrep.sources import READERS
 from bayesrep.sources.arrays import read
 
-DATA = Path(
-    os.environ.get("BAYESREP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
-)
 NAMES = ["ant", "bee", "cat"]
 
 

@@ -342,25 +342,10 @@ REFUSED = {
         "too-many-values-between-commas",
         {"line": 4, "values": 5, "columns": 4, "beginning": "v1,v1, a.jpg,7,9"},
     ),
-    "percent": (
-        sound(p=put(PREDICTIONS, 3, "correct", "80%")),
-        "flag-given-as-share",
-        {"column": "correct", "rows": "line 3 ('80%')"},
-    ),
-    "0.8": (
-        sound(p=put(PREDICTIONS, 3, "correct", "0.8")),
-        "flag-given-as-share",
-        {"column": "correct", "rows": "line 3 ('0.8')"},
-    ),
     "100 and 0": (
         sound(p=put(put(PREDICTIONS, 3, "correct", "100"), 13, "correct", "100")),
         "flag-written-as-hundred",
         {"column": "correct", "rows": "lines 3 ('100'), 13 ('100')"},
-    ),
-    "another word": (
-        sound(p=put(PREDICTIONS, 3, "correct", "right")),
-        "flag-neither-true-nor-false",
-        {"column": "correct", "rows": "line 3 ('right')"},
     ),
     "a share for a count": (
         sound(c=mapped(COUNTS, "selected", lambda n: f"0.{n}")),
@@ -369,16 +354,6 @@ REFUSED = {
             "column": "selected",
             "rows": "lines 2 ('0.7'), 3 ('0.7'), 4 ('0.7'), 5 ('0.8'), 6 ('0.8'), ... (6 lines)",
         },
-    ),
-    "a separator of thousands": (
-        sound(c=text(put(COUNTS, 2, "shown", "1,000"), ";")),
-        "count-with-thousands-separated",
-        {"column": "shown", "rows": "line 2 ('1,000')"},
-    ),
-    "a point of thousands": (  # or three decimals: nothing in a file says so
-        sound(c=text(put(COUNTS, 2, "shown", "1.000"), ";")),
-        "count-with-thousands-separated",
-        {"column": "shown", "rows": "line 2 ('1.000')"},
     ),
     "selected exceeds shown": (
         sound(c=put(COUNTS, 3, "selected", "12")),
@@ -529,6 +504,24 @@ REFUSED = {
             "reason": "Compressed file ended before the end-of-stream marker was reached",
         },
     ),
+}
+
+
+ONE_CELL = [  # of the sound tables, with semicolons, and the rule that it breaks
+    ("p", 3, "correct", "80%", "flag-given-as-share"),
+    ("p", 3, "correct", "0.8", "flag-given-as-share"),
+    ("p", 3, "correct", "right", "flag-neither-true-nor-false"),
+    ("c", 2, "shown", "1,000", "count-with-thousands-separated"),
+    # Or three decimals: nothing in a file says so.
+    ("c", 2, "shown", "1.000", "count-with-thousands-separated"),
+]
+REFUSED |= {
+    f"{column} {value}": (
+        sound(**{kind: text(put({"c": COUNTS, "p": PREDICTIONS}[kind], line, column, value), ";")}),
+        rule,
+        {"column": column, "rows": f"line {line} ({value!r})"},
+    )
+    for kind, line, column, value, rule in ONE_CELL
 }
 
 

@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageFile, UnidentifiedImageError
 from refusals import check, refusal, refused
-from small_networks import evaluate, kill_evaluation, paint, quiet, save_weights
+from small_networks import evaluate, paint, quiet, save_weights
 
 import bayesrep
 from bayesrep.cli import main
@@ -290,22 +290,6 @@ def test_answers_do_not_depend_on_threads_batches_or_device(
         np.testing.assert_allclose(one["probability_5"], other["probability_5"], rtol=1e-4)
 
 
-def test_images_are_decoded_once_for_all_classifiers_and_passes(
-    monkeypatch, tmp_path, pictures, weights, finished
-):
-    calls = []
-    module = sys.modules["bayesrep.vision.pixels"]
-    monkeypatch.setattr(module, "decode", lambda data: calls.append(1) or decode(data))
-    predict(pictures, tmp_path / "one", weights)
-    assert len(calls) == 50
-    # One classifier in memory at a time: three passes, and still every image once.
-    monkeypatch.setattr(sys.modules["bayesrep.vision.run_local"], "weights_budget", lambda _: 0)
-    predict(pictures, tmp_path / "three", weights)
-    assert len(calls) == 100
-    assert_same_predictions(finished, tmp_path / "three")
-    assert not list((tmp_path / "three" / "predictions" / "v1").glob(".*"))
-
-
 def test_a_cache_is_filled_once_and_used_by_later_runs(monkeypatch, tmp_path, pictures, weights):
     predict(pictures, tmp_path / "one", weights, cache=tmp_path / "cache")
     about = [json.loads(file.read_text()) for file in (tmp_path / "cache").glob("*/about.json")]
@@ -403,67 +387,15 @@ def test_reduced_precision_agrees_nearly(tmp_path, pictures, weights, finished, 
 # Interrupted, resumed, repaired
 
 
-def test_a_killed_run_goes_on_without_a_row_lost_or_doubled(tmp_path, pictures, weights, finished):
-    study = tmp_path / "study"
-    given = (pictures, "v1", NAMES, study)
-    parts = kill_evaluation(*given, weights=weights, parts=4, pause=0.2)
-    saved = pl.concat([pl.read_parquet(file) for file in sorted(parts.glob("test_vit/*.parquet"))])
-    assert 0 < len(saved) < 50
-    report = predict(pictures, study, weights)
-    assert report.table["status"].to_list() == ["done"] * 3
-    assert_same_predictions(finished, study)
-    assert not list((study / "predictions" / "v1").glob(".*"))
-    again = predict(pictures, study, weights)
-    assert again.table["status"].to_list() == ["already done"] * 3
-    assert again.table.drop("status", "seconds").equals(report.table.drop("status", "seconds"))
-
-
-def opened(study, pictures, weights):
-    """The images of v1, its classifiers, their contents and the results that are there."""
-    images, known = list_images(pictures), [describe(name, weights) for name in NAMES]
-    contents = Contents(images, study, "v1")
-    return images, known, contents, open_results(study, "v1", images, contents, known, CPU)
-
-
-def test_an_interrupted_run_keeps_what_it_has(monkeypatch, tmp_path, pictures, weights, finished):
-    module = sys.modules["bayesrep.vision.run_local"]
-    through = module.through_images
-
-    def interrupted(*arguments):
-        for number, found in enumerate(through(*arguments)):
-            if number == 2:
-                raise KeyboardInterrupt
-            yield found
-
-    monkeypatch.setattr(module, "through_images", interrupted)
-    study = tmp_path / "study"
-    with pytest.raises(KeyboardInterrupt):
-        predict(pictures, study, weights)
-    monkeypatch.setattr(module, "through_images", through)
-    *_, results = opened(study, pictures, weights)
-    assert [int(result.done.sum()) for result in results.values()] == [48] * 3
-    predict(pictures, study, weights)
-    assert_same_predictions(finished, study)
-
-
-def test_rows_made_otherwise_are_never_mixed(tmp_path, pictures, weights, finished):
-    study = tmp_path / "study"
-    predict(pictures, study, weights, ["test_vit"])
-    with refused(
-        PredictionError,
-        "predictions-made-otherwise",
-        {"setting": "precision", "earlier_value": "float32", "value": "bfloat16"},
-    ):
-        predict(pictures, study, weights, ["test_vit"], precision="bfloat16")
-    report = predict(pictures, study, weights, ["test_vit"], precision="bfloat16", force=True)
-    assert report.table["status"].item() == "done"
-    foreign = study / layout.prediction_file("v1", "test_resnet")
+def test_rows_that_were_not_made_here_are_never_taken_for_ours(tmp_path, pictures, weights):
+    foreign = tmp_path / "study" / layout.prediction_file("v1", "test_resnet")
+    foreign.parent.mkdir(parents=True)
     pl.DataFrame({"image": ["a"], "correct": [True]}).write_parquet(foreign)
     with refused(PredictionError, "predictions-not-made-here", {"file": str(foreign)}):
-        predict(pictures, study, weights, ["test_resnet"])
+        predict(pictures, tmp_path / "study", weights, ["test_resnet"])
     foreign.write_bytes(b"half a file")
     with refused(PredictionError, "parquet-file-unreadable") as error:
-        predict(pictures, study, weights, ["test_resnet"])
+        predict(pictures, tmp_path / "study", weights, ["test_resnet"])
     assert str(error.value).startswith(f"{foreign} ")
 
 
@@ -1186,7 +1118,9 @@ def test_memory_is_that_of_one_classifier_at_a_time(tmp_path, pictures, weights)
             held.append(len(self._networks))
             return loaded, refused, rest
 
-    images, known, contents, results = opened(tmp_path, pictures, weights)
+    images, known = list_images(pictures), [describe(name, weights) for name in NAMES]
+    contents = Contents(images, tmp_path, "v1")
+    results = open_results(tmp_path, "v1", images, contents, known, CPU)
     run = DatasetRun(tmp_path, "v1", images, contents, results, {})
     evaluate_together([run], known, Watched(images, CPU, 2, budget=0), None, show=False)
     assert held == [1, 1, 1]
