@@ -251,21 +251,21 @@ json.dump([sorted(before | group), sorted(after), light, sorted(sys.modules)], s
     assert {"jax", "torch", "matplotlib", "scipy", "xarray"}.isdisjoint(modules)
 
 
+PARENT = {"path": "nowhere/p.nc", "parent": "nowhere"}
+
+
 @pytest.mark.parametrize(
-    ("arguments", "broken"),
+    ("words", "rule", "facts"),
     [
-        (["figure", "paper-99", "--out", "x.pdf"], ("unknown-figure", {"figure": "paper-99"})),
-        (["check", "nowhere"], ("study-path-missing", {"path": "nowhere"})),
-        (
-            ["fit", "nowhere", "--out", "nowhere/p.nc"],
-            ("output-folder-not-writable", {"path": "nowhere/p.nc", "parent": "nowhere"}),
-        ),
-        (["diagnose", "a.nc", "--against", "b.nc"], ("posterior-file-missing", {"path": "a.nc"})),
+        ("figure paper-99 --out x.pdf", "unknown-figure", {"figure": "paper-99"}),
+        ("check nowhere", "study-path-missing", {"path": "nowhere"}),
+        ("fit nowhere --out nowhere/p.nc", "output-folder-not-writable", PARENT),
+        ("diagnose a.nc --against b.nc", "posterior-file-missing", {"path": "a.nc"}),
     ],
 )
-def test_mistakes_end_with_two(arguments, broken, tmp_path, monkeypatch):
+def test_mistakes_end_with_two(words, rule, facts, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    check(refusal(arguments), *broken)
+    check(refusal(words.split()), rule, facts)
 
 
 @pytest.mark.parametrize(
@@ -297,11 +297,6 @@ def said(capsys, *words):
         ("fit s --method lapace --out p", "fit", "there is no 'lapace'; did you mean 'laplace'?"),
         ("fit s --chian=4", "fit", "there is no option --chian; did you mean '--chains'?"),
         ("simulate --out x", "simulate", "there is no option --out; OUT is given without it"),
-        (
-            "import tables --refrence v1",
-            "import tables",
-            "no option --refrence; did you mean '--reference'?",
-        ),
         ("collect read --cuonts x", "collect read", "no option --cuonts; did you mean '--counts'?"),
         ("summarize s p --zzz", "summarize", "there is no option --zzz"),
         ("summarize s p q", "summarize", "one argument too many: q"),
@@ -325,11 +320,10 @@ def test_every_argument_has_a_help():
 
 
 def test_an_option_may_still_be_cut_short(capsys, tmp_path):
-    status, err = said(
-        capsys, "simulate", tmp_path / "s", "--ima", "60", "--classif=2", "--seed=-1"
-    )
+    words = ("simulate", tmp_path / "s", "--ima", "60", "--classif=2")
+    status, err = said(capsys, *words, "--seed=-1")
     assert (status, err[-1].partition(": ")[2][:14]) == (2, "error: argument"[:14])
-    assert said(capsys, "simulate", tmp_path / "s", "--ima", "60", "--classif=2")[0] == 0
+    assert said(capsys, *words)[0] == 0
 
 
 def test_a_line_break_in_a_path_is_no_end_of_a_message(capsys, tmp_path):
@@ -346,20 +340,23 @@ def test_a_line_break_in_a_path_is_no_end_of_a_message(capsys, tmp_path):
     assert reason(ValueError("first\nsecond")) == "first"
 
 
+def small_tables(folder, replication, classifier):
+    """Counts and predictions of two images of v1 and of another data set."""
+    texts = ["dataset,image,selected,shown\n", "dataset,image,classifier,correct\n"]
+    for image, selected in {"a": 3, "b": 4, "c": 4, "d": 2}.items():
+        dataset = replication if image in "ab" else "v1"
+        texts[0] += f"{dataset},{image},{selected},4\n"
+        texts[1] += f"{dataset},{image},{classifier},1\n"
+    files = [folder / "c.csv", folder / "p.csv"]
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(text)
+    return [*map(str, files)]
+
+
 def test_a_data_set_cannot_colour_the_terminal_by_its_name(capsys, tmp_path):
-    counts, answers = tmp_path / "c.csv", tmp_path / "p.csv"
-    rows = [
-        ("\x1b[31mv2", "a", 3, 4),
-        ("\x1b[31mv2", "b", 4, 4),
-        ("v1", "c", 4, 4),
-        ("v1", "d", 2, 4),
-    ]
-    lines = [",".join(map(str, row)) for row in rows]
-    counts.write_text("\n".join(["dataset,image,selected,shown", *lines]) + "\n")
-    lines = [f"{row[0]},{row[1]},m,1" for row in rows]
-    answers.write_text("\n".join(["dataset,image,classifier,correct", *lines]) + "\n")
-    roles = ("--reference", "v1", "--replication", "\x1b[31mv2")
-    assert cli.main(["check", str(counts), str(answers), *roles]) == 0
+    odd = "\x1b[31mv2"
+    files = small_tables(tmp_path, odd, "m")
+    assert cli.main(["check", *files, "--reference", "v1", "--replication", odd]) == 0
     text = capsys.readouterr().out
     assert "\x1b" not in text
     assert r"$'\x1b[31mv2'" in text.splitlines()[-1]  # as a shell reads it
@@ -367,16 +364,11 @@ def test_a_data_set_cannot_colour_the_terminal_by_its_name(capsys, tmp_path):
 
 @pytest.mark.parametrize("name", ["x" * 221, "é" * 37, "x" * 400])
 def test_a_name_of_which_no_file_can_be_called_is_refused_by_check_and_import(tmp_path, name):
-    counts, answers = tmp_path / "c.csv", tmp_path / "p.csv"
-    counts.write_text("dataset,image,selected,shown\nv1,a,3,4\nv1,b,4,4\nv2,c,2,4\nv2,d,4,4\n")
-    rows = [f"{place},{name},1" for place in ("v1,a", "v1,b", "v2,c", "v2,d")]
-    answers.write_text("\n".join(["dataset,image,classifier,correct", *rows]) + "\n")
-    roles = ("--reference", "v1", "--replication", "v2")
-    broken = {"names": [name]}
-    words = ["import", "tables", counts, answers, *roles, "--out", tmp_path / "s"]
-    check(refusal(words), "name-too-long-for-file", broken)
+    given = [*small_tables(tmp_path, "v2", name), "--reference", "v1", "--replication", "v2"]
+    words = ["import", "tables", *given, "--out", tmp_path / "s"]
+    check(refusal(words), "name-too-long-for-file", {"names": [name]})
     with redirect_stdout(io.StringIO()) as said:
-        assert cli.main(["check", str(counts), str(answers), *roles]) == 1
+        assert cli.main(["check", *given]) == 1
     assert name[:200] in said.getvalue()
 
 

@@ -254,14 +254,9 @@ def test_ratings_that_failed_are_missing_and_said(tmp_path):
 
 def test_records_of_what_failed_are_missing(tmp_path):
     file = makers.every(tmp_path)
-    change = {"score": 0.0, "is_correct": False}
     odd = ("q2", "q4")
-    changed(
-        file,
-        lambda row: (
-            row | {"error": "timeout", "evaluation": change} if row["sample_id"] in odd else row
-        ),
-    )
+    failed = {"error": "timeout", "evaluation": {"score": 0.0, "is_correct": False}}
+    changed(file, lambda row: row | failed if row["sample_id"] in odd else row)
     refuse([file], "model-lacks-scores", {"items": list(odd)})
     found = read_evaluations([file], **BOTH, common=True)
     assert found.answers[0].images.tolist() == ["q0", "q1", "q3", "q5"]
@@ -508,11 +503,8 @@ def test_two_versions_of_one_data_set(tmp_path):
     files = [makers.lm_eval(tmp_path, m, task) for m in ("m", "n") for task in TASKS]
     (results,) = files[2].parent.glob("results*")
     results.write_text(results.read_text().replace('"old": 1.0', '"old": 2.0'))
-    refuse(
-        files,
-        "data-set-versions-differ",
-        {"version": "version 2.0", "dataset": "old", "other_version": "version 1.0"},
-    )
+    told = {"version": "version 2.0", "dataset": "old", "other_version": "version 1.0"}
+    refuse(files, "data-set-versions-differ", told)
 
 
 def test_items_joined_by_their_contents(tmp_path):
@@ -532,17 +524,9 @@ def test_a_model_that_lacks_half_the_items(tmp_path):
     found = read_evaluations(files, **BOTH, common=True)
     assert found.answers[0].correct.shape == (2, 6)
     files[2:] = [makers.every(tmp_path)]
-    refuse(
-        files,
-        "item-keys-differ",
-        {
-            "dataset": "old",
-            "key": "sample_id",
-            "tool": "Every Eval Ever",
-            "other_key": "doc_id",
-            "other_tool": "lm-evaluation-harness",
-        },
-    )
+    keys = {"key": "sample_id", "other_key": "doc_id", "dataset": "old"}
+    tools = {"tool": "Every Eval Ever", "other_tool": "lm-evaluation-harness"}
+    refuse(files, "item-keys-differ", keys | tools)
     refuse(files, "no-item-shared-by-models", {"dataset": "old"}, key="id", common=True)
 
 
@@ -612,12 +596,8 @@ def test_names_of_files_that_are_no_text(tmp_path):
 
 def test_half_a_surrogate_pair_where_nothing_is_used_is_none_of_our_business(tmp_path):
     files = lm_eval(tmp_path, target=f"4{HALF}")
-    files += [
-        makers.inspect_json(
-            tmp_path, "n", task, change=lambda each: each.update(messages=[f"4{HALF}"])
-        )
-        for task in TASKS
-    ]
+    put = lambda each: each.update(messages=[f"4{HALF}"])  # noqa: E731
+    files += [makers.inspect_json(tmp_path, "n", task, change=put) for task in TASKS]
     assert read_evaluations(files, **BOTH, key="id").answers[0].correct.any()
 
 
@@ -812,21 +792,21 @@ def test_no_answer_is_not_solved_and_said(tmp_path):
 # Other formats
 
 
+NEITHER = "correctness-neither-true-nor-false"
+EACH = {"records": [str(number) for number in range(1, 13)]}
+ITEMS = {"items": [f"q{number}" for number in range(6)]}
+WRONG = {"score": 1.0, "is_correct": False}
+
+
 @pytest.mark.parametrize(
     ("odd", "rule", "told"),
     [
-        (
-            {"evaluation": {"score": 1.0, "is_correct": False}},
-            "score-contradicts-is-correct",
-            {"items": ["q0", "q1", "q2", "q3", "q4", "q5"]},
-        ),
-        ({"schema_version": "1.0.0"}, "unknown-schema-version", {"version": "1.0.0"}),
-        ({"evaluation": {"score": 1.0}}, "correctness-neither-true-nor-false", {}),
+        ({"evaluation": WRONG}, "score-contradicts-is-correct", ITEMS),
+        ({"schema_version": "1.0.0"}, "unknown-schema-version", EACH | {"version": "1.0.0"}),
+        ({"evaluation": {"score": 1.0}}, NEITHER, EACH),
     ],
 )
 def test_every_eval_ever_that_contradicts_itself(tmp_path, odd, rule, told):
-    if rule != "score-contradicts-is-correct":
-        told = told | {"records": [str(number) for number in range(1, 13)]}
     refuse([makers.every(tmp_path, **odd)], rule, told)
 
 
@@ -841,11 +821,9 @@ def test_tables_without_what_they_need(tmp_path):
     file = tmp_path / "s.parquet"
     table = pl.DataFrame({"item": ["a"], "model": ["m"], "points": [1.0]})
     table.write_parquet(file)
-    names = {
-        "columns": "item, model, points",
-        "known_names": "score or solved or correct or is_correct",
-    }
-    refuse([file], "score-table-lacks-column", {"column": "score"} | names)
+    known = "score or solved or correct or is_correct"
+    names = {"column": "score", "columns": "item, model, points", "known_names": known}
+    refuse([file], "score-table-lacks-column", names)
     table.rename({"points": "score"}).with_columns(model=None).write_parquet(file)
     refuse([file], "record-field-missing", {"field": "model", "records": ["1"]})
     none = pl.DataFrame({"item": ["a"] * 2, "model": ["m"] * 2, "score": [float("nan")] * 2})
@@ -885,16 +863,12 @@ def test_what_is_no_log(tmp_path):
 def test_options_that_contradict(tmp_path):
     log = makers.every(tmp_path)
     refuse([log], "reference-is-replication", kind=OptionError, reference="old", replication="old")
-    with refused(
-        OptionError,
-        "reference-and-replication-unnamed",
-        {"datasets": "old (6 items, 1 model), new (6 items, 1 model)"},
-    ):
+    told = {"datasets": "old (6 items, 1 model), new (6 items, 1 model)"}
+    with refused(OptionError, "reference-and-replication-unnamed", told):
         read_evaluations([log])
     told = {"choices": "auto, id, content", "key": "name"}
     refuse([log], "unknown-item-key", told, OptionError, key="name")
     refuse([log], "unknown-solver-model", {"models": ["x"]}, OptionError, solvers="x")
-    refuse(
-        [log], "no-model-on-both-sets", {"beside_solvers": " beside the solvers a/m"}, solvers="a/m"
-    )
+    told = {"beside_solvers": " beside the solvers a/m"}
+    refuse([log], "no-model-on-both-sets", told, solvers="a/m")
     refuse([log], "scorer-also-judge", {"scorer": "x"}, OptionError, scorer="x", judges="x")

@@ -37,10 +37,6 @@ def group_logs(root, models=("org/m", "org/mm"), groups=GROUPS, **versions):
     return root
 
 
-def of_group(model, *tasks):
-    return [solves(model, task, item) for task in tasks for item in range(SIZES[task])]
-
-
 def test_a_group_that_results_know_is_one_data_set(tmp_path):
     logs = group_logs(tmp_path, bench_b=7)  # tasks of a group need not be of one version
     found = read_evaluations([logs], reference="bench", replication="redux")

@@ -118,40 +118,28 @@ def test_the_next_answers_are_about_what_may_be_chosen():
         next_answers(found, second, count=0, most=5)
 
 
-IMPOSSIBLE = ("matched-counts-impossible", {"role": "pool"})
+IMPOSSIBLE, SMALL = "matched-counts-impossible", "size-or-replicates-too-small"
+HELD = {"size": 3, "classes": "", "held": "2"}
 
 
 @pytest.mark.parametrize(
-    ("pool", "options", "error", "broken"),
+    ("pool", "options", "rule", "facts"),
     [
-        (
-            ([1, 2], [3, 3]),
-            {"size": 3},
-            StudyError,
-            ("too-few-pool-images", {"size": 3, "classes": "", "held": "2"}),
-        ),
-        (([1, 4], [3, 3]), {"size": 1}, StudyError, IMPOSSIBLE),
-        (([1, 2], [3, 0]), {"size": 1}, StudyError, IMPOSSIBLE),
-        (([], []), {"size": 1}, StudyError, IMPOSSIBLE),
-        (([1, 2], [3, 3]), {"size": 0}, OptionError, ("size-or-replicates-too-small",)),
-        (
-            ([1, 2], [3, 3]),
-            {"size": 1, "replicates": 1},
-            OptionError,
-            ("size-or-replicates-too-small",),
-        ),
-        (
-            ([1, 2], [3, 3]),
-            {"size": 1, "components": 0},
-            OptionError,
-            ("components-or-starts-below-one", {"components": 0}),
-        ),
+        (([1, 2], [3, 3]), {"size": 3}, "too-few-pool-images", HELD),
+        (([1, 4], [3, 3]), {}, IMPOSSIBLE, {"role": "pool"}),
+        (([1, 2], [3, 0]), {}, IMPOSSIBLE, {"role": "pool"}),
+        (([], []), {}, IMPOSSIBLE, {"role": "pool"}),
+        (([1, 2], [3, 3]), {"size": 0}, SMALL, {}),
+        (([1, 2], [3, 3]), {"replicates": 1}, SMALL, {}),
+        (([1, 2], [3, 3]), {"components": 0}, "components-or-starts-below-one", {"components": 0}),
     ],
 )
-def test_what_cannot_be_is_refused(pool, options, error, broken):
+def test_what_cannot_be_is_refused(pool, options, rule, facts):
     first = np.array([3, 2, 3, 1]), np.full(4, 3)
-    with refused(error, *broken):
-        match_images(first, tuple(np.array(each, dtype=int) for each in pool), **options)
+    second = tuple(np.array(each, dtype=int) for each in pool)
+    kind = StudyError if rule in (IMPOSSIBLE, "too-few-pool-images") else OptionError
+    with refused(kind, rule, facts):
+        match_images(first, second, **{"size": 1} | options)
 
 
 def test_a_class_with_too_few_candidates_is_named():

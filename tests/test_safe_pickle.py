@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from published import DATA
 from refusals import refused
 
 from bayesrep import StudyError
@@ -16,9 +17,6 @@ from bayesrep.sources.pickles import safe_pickle
 from bayesrep.sources.pickles.safe_pickle import read_array, read_frame
 
 FRAMES = Path(__file__).parent / "pickled_frames"
-DATA = Path(
-    os.environ.get("BAYESREP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
-)
 MULTILABEL = DATA / "imagenet-multilabel"
 needs_multilabel = pytest.mark.skipif(
     not MULTILABEL.is_dir(), reason=f"no published files in {MULTILABEL}; set BAYESREP_DATA"
@@ -174,11 +172,8 @@ def test_raw_bytes_never_become_objects(tmp_path):
         header = {"descr": "|O", "fortran_order": False, "shape": (1,)}
         np.lib.format.write_array_header_1_0(file, header)
         file.write(pickle.dumps(Forged()))
-    with refused(
-        StudyError,
-        "pickle-or-array-damaged",
-        {"reason": "an array of objects of another length than its shape"},
-    ):
+    why = {"reason": "an array of objects of another length than its shape"}
+    with refused(StudyError, "pickle-or-array-damaged", why):
         read_array(tmp_path / "forged.npy")
 
 
@@ -214,9 +209,7 @@ def test_a_small_file_cannot_ask_for_much_memory_or_time(tmp_path):
     array[0] = shared
     np.save(tmp_path / "shared.npy", array, allow_pickle=True)
     assert read_array(tmp_path / "shared.npy").shape == (1,)
-    huge = (
-        b"\x80\x02c__builtin__\nbytearray\n" + pickle.LONG1 + b"\x06" + b"\xff\xff\xff\xff\xff\x00"
-    )
+    huge = b"\x80\x02c__builtin__\nbytearray\n" + pickle.LONG1 + b"\x06" + b"\xff" * 5 + b"\x00"
     with refused(StudyError, "pickle-or-array-damaged"):
         read_frame(written(tmp_path / "huge.pkl", huge + pickle.TUPLE1 + pickle.REDUCE + b"."))
 
@@ -267,12 +260,8 @@ def test_reads_frames_of_every_era(path):
         assert repr(frame[name].tolist()) == repr(EXPECTED[name]), name
     for name in ("t", "tz"):
         assert (frame[name] == np.datetime64("2020-01-01")).all()
-    assert [frame[name].dtype for name in ("n", "f", "b", "i8")] == [
-        np.int64,
-        np.float64,
-        np.bool_,
-        np.int8,
-    ]
+    types = [np.int64, np.float64, np.bool_, np.int8]
+    assert [frame[name].dtype for name in ("n", "f", "b", "i8")] == types
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
@@ -307,10 +296,8 @@ def test_reads_frames_without_rows_or_with_many_blocks(tmp_path):
 
     frame = pandas.DataFrame({"a": np.zeros(0), "b": np.zeros(0, dtype=bool)})
     frame.to_pickle(tmp_path / "empty.pkl")
-    assert {k: v.shape for k, v in read_frame(tmp_path / "empty.pkl").items()} == {
-        "a": (0,),
-        "b": (0,),
-    }
+    empty = read_frame(tmp_path / "empty.pkl")
+    assert {name: column.shape for name, column in empty.items()} == {"a": (0,), "b": (0,)}
     frame = pandas.DataFrame({f"c{i}": np.arange(4) * i for i in range(6)}).astype({"c3": float})
     frame["later"] = "x"
     frame = frame.iloc[::2]
