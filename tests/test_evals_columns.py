@@ -88,12 +88,9 @@ def test_which_of_two_scores_is_what_the_user_says(tmp_path):
     rows = [(t, f"q{n}", "m", n % 2, n % 3 == 0) for t in TASKS for n in range(6)]
     names = ["dataset", "item", "model", "score", "correct"]
     pl.DataFrame(rows, names, orient="row").write_parquet(tmp_path / "s.parquet")
-    by = {
-        name: read_evaluations([tmp_path / "s.parquet"], **BOTH, score=name).answers[0]
-        for name in ("score", "correct")
-    }
-    assert by["score"].correct[0].tolist() == [False, True] * 3
-    assert by["correct"].correct[0].tolist() == [True, False, False] * 2
+    for name, wanted in (("score", [False, True] * 3), ("correct", [True, False, False] * 2)):
+        found = read_evaluations([tmp_path / "s.parquet"], **BOTH, score=name)
+        assert found.answers[0].correct[0].tolist() == wanted
 
 
 def test_any_column_may_be_what_the_user_says(tmp_path):
@@ -152,13 +149,9 @@ def test_names_are_the_same_with_blanks_and_in_another_form(tmp_path):
         for place, m in enumerate(("m", "mm "))
         for n in range(6)
     ]
-    lines(
-        tmp_path / "s.jsonl",
-        [dict(zip(("task", "item", "model", "score"), row, strict=True)) for row in rows],
-    )
-    found = read_evaluations(
-        [tmp_path / "s.jsonl"], reference="old", replication=" new", item="item"
-    )
+    names = ("task", "item", "model", "score")
+    file = lines(tmp_path / "s.jsonl", [dict(zip(names, row, strict=True)) for row in rows])
+    found = read_evaluations([file], reference="old", replication=" new", item="item")
     assert found.answers[0].classifiers == ("m", "mm")
     assert found.answers[0].images.tolist() == [f"caf\u00e9 {n}" for n in range(6)]
 
@@ -253,10 +246,7 @@ def evalplus(file, task, rights):
         base, plus = ("pass", "pass") if right else odd[n % 4]
         answer = {"task_id": f"HumanEval/{n}", "base_status": base, "plus_status": plus}
         whole[f"HumanEval/{n}"] = [answer]
-    solved = [
-        all(each["base_status"] == each["plus_status"] == "pass" for each in answers)
-        for answers in whole.values()
-    ]
+    solved = [one["base_status"] == one["plus_status"] == "pass" for (one,) in whole.values()]
     total = {"base": {"pass@1": None}, "plus": {"pass@1": sum(solved) / len(solved)}}
     file.write_text(json.dumps({"hash": "x", "eval": whole, "pass_at_k": total}))
     return total["plus"]["pass@1"]
@@ -415,12 +405,12 @@ def test_events_without_an_item_are_counted_and_left_out(tmp_path):
 @pytest.mark.parametrize("option", ["item", "model", "score", "dataset"])
 def test_a_key_that_is_nowhere_is_named(tmp_path, write, option):
     kind, way = ("json", "results.results.*.") if write is promptfoo_json else ("jsonl", "")
-    for task in TASKS:
-        write(tmp_path / f"{task}.{kind}", task, expected("m", task))
+    files = [tmp_path / f"{task}.{kind}" for task in TASKS]
+    for file, task in zip(files, TASKS, strict=True):
+        write(file, task, expected("m", task))
     keys = {"item": "testIdx", "model": "provider.id", "score": "success"} | {option: "nope"}
     chosen = {name: f"{way}{key}" for name, key in keys.items()}
-    with refused(StudyError, "key-found-nowhere", {"key": f"{way}nope"}):
-        read_evaluations([tmp_path / f"{task}.{kind}" for task in TASKS], **BOTH, **chosen)
+    refuse(files, "key-found-nowhere", {"key": f"{way}nope"}, **chosen)
 
 
 def test_columns_of_objects_that_are_not_there_are_named(tmp_path):

@@ -105,26 +105,17 @@ def test_what_rules_do_to_the_frequencies_is_said():
 
 def test_unknown_rules_missing_columns_and_nothing_left_are_refused():
     table = _grid("t0", "a", [1, 0, 0], ["positive"])
-    with refused(
-        OptionError,
-        "unknown-cleaning-rule",
-        {
-            "cleaning_rule": "strict",
-            "choices": "engstrom2020, tsipras2020, time, repeats, controls, equal",
-        },
+    known = {"choices": "engstrom2020, tsipras2020, time, repeats, controls, equal"}
+    numbers = ("time=-1", "time=soon", "equal=0", "equal=1.5", "controls=3", "time=")
+    for name, given, rule, facts in (
+        ("strict", table, "unknown-cleaning-rule", known),
+        *((name, table, "cleaning-rule-number", {}) for name in numbers),
+        ("tsipras2020", table.drop("control"), "cleaning-rule-needs-column", {"column": "control"}),
+        ("engstrom2020", table, "cleaning-rule-leaves-no-answer", {}),
     ):
-        clean_answers(table, ["strict"])
-    for rule in ("time=-1", "time=soon", "equal=0", "equal=1.5", "controls=3", "time="):
-        with refused(OptionError, "cleaning-rule-number", {"cleaning_rule": rule}):
-            clean_answers(table, [rule])
-    with refused(
-        StudyError,
-        "cleaning-rule-needs-column",
-        {"cleaning_rule": "tsipras2020", "column": "control"},
-    ):
-        clean_answers(table.drop("control"), ["tsipras2020"])
-    with refused(StudyError, "cleaning-rule-leaves-no-answer", {"cleaning_rule": "engstrom2020"}):
-        clean_answers(table, ["engstrom2020"])
+        kind = OptionError if given is table and name != "engstrom2020" else StudyError
+        with refused(kind, rule, {"cleaning_rule": name} | facts):
+            clean_answers(given, [name])
     with refused(StudyError, "no-answer-about-positive-control"):
         clean_answers(_grid("t0", "a", [1, 0]), ["tsipras2020"])
 
