@@ -30,12 +30,8 @@ def a_study(low=0, shown=5, size=200, selection=None, answers=None, seed=0):
     sides = {}
     for role in ("reference", "replication"):
         selected = rng.integers(low, shown + 1, size=size)
-        sides[role] = {
-            "selected": selected,
-            "shown": shown,
-            "correct": rng.random((size, 2)) < 0.7,
-            "selection": selection,
-        }
+        sides[role] = {"selected": selected, "shown": shown, "selection": selection}
+        sides[role]["correct"] = rng.random((size, 2)) < 0.7
     return Study.from_arrays(**sides, classifiers=["a", "b"])
 
 
@@ -96,12 +92,8 @@ def test_a_panel_is_no_crowd():
     for role in ("reference", "replication"):
         answers = WorkerAnswers.of(image, worker, np.random.default_rng(1).random(150) < 0.7)
         selected, shown = answers.counts(50)
-        sides[role] = {
-            "selected": selected,
-            "shown": shown,
-            "correct": np.ones((50, 1), bool),
-            "answers": answers,
-        }
+        sides[role] = {"selected": selected, "shown": shown, "answers": answers}
+        sides[role]["correct"] = np.ones((50, 1), bool)
     study = Study.from_arrays(**sides, classifiers=["a"])
     assert panel_of(study.reference) == 3
     who = next(each for each in of_study(study) if each.what == "who answered")
@@ -176,11 +168,8 @@ def test_scores_that_nobody_numbered_are_attempts_where_they_differ(tmp_path):
         rows = {"item": ["a", "a", "b"], "model": "m", "score": scores, "task": "t"}
         pl.DataFrame(rows).write_csv(tmp_path / "scores.csv")
         _, found = judge_logs([tmp_path / "scores.csv"])
-        (passes,) = (
-            each
-            for each in found
-            if each.what == of_attempts([], VOCABULARY_OF_NAME["evaluation"]).what
-        )
+        what = of_attempts([], VOCABULARY_OF_NAME["evaluation"]).what
+        (passes,) = (each for each in found if each.what == what)
         assert passes.state == state
         assert ("--repeats" in passes.missing) == (state == "yes")
 

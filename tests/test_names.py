@@ -27,21 +27,7 @@ from bayesrep.sources.table_files import read_answers
 from bayesrep.sources.tables import check_tables
 from bayesrep.studies.attempts import read_attempts
 
-NAMES = [
-    "1",
-    "01",
-    "001",
-    "1.0",
-    "1.10",
-    "1.1",
-    "1e3",
-    "1000",
-    "true",
-    "True",
-    "1,000",
-    "nan",
-    "+1",
-]
+NAMES = "1 01 001 1.0 1.10 1.1 1e3 1000 true True 1,000 nan +1".split()
 """Names that are one and the same, or nothing, to who takes them for numbers."""
 DECOMPOSED = unicodedata.normalize("NFD", "café")
 
@@ -60,10 +46,6 @@ def _write(table, path):
 def _answers(names=NAMES):
     rows = [("v1", name, worker, worker == "w1") for name in names for worker in ("w1", "w2")]
     return pl.DataFrame(rows, ["dataset", "image", "worker", "selected"], orient="row")
-
-
-def _renamed(table, **columns):
-    return table.rename({new: old for old, new in columns.items()})
 
 
 def _mturk(table, path):
@@ -127,20 +109,14 @@ def test_groups_of_images_are_names(tmp_path):
     both = [(name, image) for name in ("v1", "v2") for image in images]
     keys = pl.DataFrame(both, ["dataset", "image"], orient="row")
     version, code = ["1.1", "1.10", "2.0", "2"] * 4, ["001", "010", "100", "1"] * 4
-    study = read_tables(
-        [
-            _write(keys.with_columns(selected=3, shown=5), tmp_path / "c.csv"),
-            _write(keys.with_columns(m=1), tmp_path / "p.csv"),
-            _write(
-                keys.with_columns(
-                    label=pl.lit("x"), version=pl.Series(version), code=pl.Series(code)
-                ),
-                tmp_path / "i.csv",
-            ),
-        ],
-        reference="v1",
-        replication="v2",
-    )
+    groups = {"version": pl.Series(version), "code": pl.Series(code)}
+    tables = {
+        "c": keys.with_columns(selected=3, shown=5),
+        "p": keys.with_columns(m=1),
+        "i": keys.with_columns(label=pl.lit("x"), **groups),
+    }
+    files = [_write(table, tmp_path / f"{name}.csv") for name, table in tables.items()]
+    study = read_tables(files, reference="v1", replication="v2")
     assert study.reference.groups["version"].tolist() == version[:8]
     assert study.reference.groups["code"].tolist() == code[:8]
 
@@ -165,9 +141,8 @@ def test_a_column_of_names_is_each_of_them(names):
     wanted = [None if name is None else normalize_name(name) for name in names]
     frame = pl.DataFrame({"name": names}, schema={"name": pl.String})
     assert normalize_names(frame["name"]).to_list() == wanted
-    assert (
-        frame.lazy().select(normalize_names(pl.col("name"))).collect()["name"].to_list() == wanted
-    )
+    lazy = frame.lazy().select(normalize_names(pl.col("name"))).collect()
+    assert lazy["name"].to_list() == wanted
     assert frame["name"].to_list() == names
 
 
@@ -233,11 +208,8 @@ def test_a_stray_cell_far_away_costs_nothing_and_one_with_a_name_is_a_column(tmp
     book = openpyxl.load_workbook(path)
     book.active["XFD1"] = "far"
     book.save(path)
-    assert read_only(path).frame.to_dict(as_series=False) == {
-        "image": ["a", "b"],
-        "n": ["1", "2"],
-        "far": [None, None],
-    }
+    found = read_only(path).frame.to_dict(as_series=False)
+    assert found == {"image": ["a", "b"], "n": ["1", "2"], "far": [None, None]}
     book.active["XFD1"], book.active["XFC3"] = None, "lost"
     book.save(path)
     with refused(StudyError, "column-without-name", {"column": "column 16383"}):
@@ -258,9 +230,8 @@ def test_a_formula_without_a_stored_value_is_no_empty_cell(tmp_path):
         read_only(path)
     for stored, read in ((b"<v>2</v>", "2"), (b"<v></v>", None)):  # the last is an empty text
         kind = b"" if read else b' t="str"'
-        _replace(
-            path, rb'<c r="B3"[^>]*>(<f>.*?</f>).*?</c>', b'<c r="B3"%s>\\1%s</c>' % (kind, stored)
-        )
+        cell = b'<c r="B3"%s>\\1%s</c>' % (kind, stored)
+        _replace(path, rb'<c r="B3"[^>]*>(<f>.*?</f>).*?</c>', cell)
         assert read_only(path).frame["n"].to_list() == ["1", read]
 
 
@@ -319,7 +290,6 @@ def test_whole_numbers_that_pandas_made_floats_are_names_without_decimals():
 
 
 def test_dates_among_names_are_warned_of(tmp_path):
-
     day = datetime(2026, 3, 1)
     path = _book(tmp_path / "a.xlsx", [("image", "time"), ("SEPT", day), (day, day), (None, day)])
     with pytest.warns(TableWarning, match=r"column 'image' .*line 3 \('2026-03-01'\)"):
@@ -354,9 +324,7 @@ def test_damaged_texts_are_one_line(read, tmp_path):
 
 def test_many_empty_columns_are_left_out(tmp_path):
     path = tmp_path / "a.csv"
-    path.write_bytes(
-        b"".join(line + b"," * 16_000 + b"\n" for line in (b"image,n", b"a,1", b"b,2"))
-    )
+    path.write_text("".join(f"{line}{',' * 16_000}\n" for line in ("image,n", "a,1", "b,2")))
     assert read_only(path).frame.rows() == [("a", "1"), ("b", "2")]
 
 
