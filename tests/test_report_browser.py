@@ -82,10 +82,16 @@ def browser():
         chromium.close()
 
 
-def open_page(browser, **options):
-    """Open a page that has time to load on a busy machine."""
+def open_page(browser, path=None, anchor="", **options):
+    """Open a page that has time to load on a busy machine, and wait until it is drawn."""
     page = browser.new_page(**options)
     page.set_default_navigation_timeout(120_000)
+    return show(page, path, anchor) if path else page
+
+
+def show(page, path, anchor=""):
+    page.goto(path.as_uri() + anchor)
+    page.wait_for_selector(READY, timeout=60_000)
     return page
 
 
@@ -98,9 +104,7 @@ def opened(browser, report):
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("dialog", lambda dialog: said.append("a dialog") or dialog.dismiss())
     page.on("request", lambda request: said.append(request.url) if _is_elsewhere(request) else 0)
-    page.goto(report[1].as_uri())
-    page.wait_for_selector(READY, timeout=60_000)
-    yield page
+    yield show(page, report[1])
     assert said == []
     page.close()
 
@@ -118,9 +122,7 @@ OURS = re.compile(r"(?i)\b(images?|classifiers?|annotators?|annotations?|workers
 
 
 def test_an_evaluations_page_says_item_model_and_judge_whatever_is_done(browser, evaluation):
-    page = open_page(browser, viewport={"width": 1440, "height": 900})
-    page.goto(evaluation.as_uri())
-    page.wait_for_selector(READY, timeout=60_000)
+    page = open_page(browser, evaluation, viewport={"width": 1440, "height": 900})
 
     def said():
         return "\n".join(page.evaluate(SAID))
@@ -135,9 +137,8 @@ def test_an_evaluations_page_says_item_model_and_judge_whatever_is_done(browser,
     seen.append(said())
     assert "No model is called so" in seen[-1]
     for name in ("drops", "ranking", "pairs", "curve", "pvalues", "hero"):
-        for mark in page.locator(f"#{name} svg [role=graphics-symbol], #{name} svg path").all()[
-            :40
-        ]:
+        marks = f"#{name} svg [role=graphics-symbol], #{name} svg path"
+        for mark in page.locator(marks).all()[:40]:
             if (box := mark.bounding_box()) and page.evaluate("tip.hidden"):
                 mark.scroll_into_view_if_needed()
                 box = mark.bounding_box()
@@ -168,16 +169,8 @@ def slide(page, control, value):
 
 
 FIGURES = ["hero", "answer-chart", "drops", "ranking", "pairs", "histogram-reference"]
-FIGURES += [
-    "histogram-replication",
-    "density",
-    "image",
-    "toy",
-    "curve",
-    "pvalues",
-    "chains",
-    "energy",
-]
+FIGURES += ["histogram-replication", "density", "image", "toy", "curve", "pvalues"]
+FIGURES += ["chains", "energy"]
 
 
 def test_every_figure_is_drawn_has_a_reading_and_is_called_what_it_shows(opened, report):
@@ -193,9 +186,8 @@ def test_every_figure_is_drawn_has_a_reading_and_is_called_what_it_shows(opened,
 
 
 def test_dots_rise_where_motion_is_wanted(opened):
-    places = (
-        "[...document.querySelectorAll('#hero svg g.mark-symbol path')].map((p) => p.outerHTML)"
-    )
+    marks = "document.querySelectorAll('#hero svg g.mark-symbol path')"
+    places = f"[...{marks}].map((p) => p.outerHTML)"
     still = opened.evaluate(places)
     opened.click("#hero-play")
     opened.wait_for_function(f"before => ({places}).join() !== before", arg=",".join(still))
@@ -206,9 +198,7 @@ def test_dots_rise_where_motion_is_wanted(opened):
 
 
 def test_nothing_moves_where_it_is_not_wanted(browser, report):
-    page = open_page(browser, reduced_motion="reduce")
-    page.goto(report[1].as_uri())
-    page.wait_for_selector(READY, timeout=60_000)
+    page = open_page(browser, report[1], reduced_motion="reduce")
     page.evaluate(
         """() => {
             const places = () => [...document.querySelectorAll("#hero svg g.mark-symbol path")];
@@ -226,9 +216,7 @@ def test_nothing_moves_where_it_is_not_wanted(browser, report):
 
 
 def test_a_link_leads_to_a_classifier(browser, report):
-    page = open_page(browser)
-    page.goto(report[1].as_uri() + "#resnet%2C%2050")
-    page.wait_for_selector(READY, timeout=60_000)
+    page = open_page(browser, report[1], "#resnet%2C%2050")
     assert page.inner_text("#one-told").startswith("resnet, 50: ")
     assert page.inner_text("#classifiers tr.chosen th") == "resnet, 50"
     assert page.input_value("#curve-classifier") == "resnet, 50"
@@ -242,9 +230,7 @@ def test_a_link_leads_to_a_classifier(browser, report):
 
 def test_sentence_and_picture_are_copied(browser, report):
     context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
-    page = open_page(context)
-    page.goto(report[1].as_uri())
-    page.wait_for_selector(READY, timeout=60_000)
+    page = open_page(context, report[1])
     page.click("[data-copy=told]")
     page.wait_for_selector("[data-copy=told]:text-is('Copied')")
     assert page.evaluate("navigator.clipboard.readText()") == page.inner_text("#told")
@@ -256,9 +242,9 @@ def test_sentence_and_picture_are_copied(browser, report):
 @pytest.mark.parametrize("width", [390, 768, 1440])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(browser, report, width, scheme):
-    page = open_page(browser, viewport={"width": width, "height": 844}, color_scheme=scheme)
-    page.goto(report[1].as_uri())
-    page.wait_for_selector(READY, timeout=60_000)
+    page = open_page(
+        browser, report[1], viewport={"width": width, "height": 844}, color_scheme=scheme
+    )
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     style = "getComputedStyle(document.body)"
     ink, paper = page.evaluate(f"[{style}.color, {style}.backgroundColor]")
@@ -339,9 +325,7 @@ def test_hovering_shows_a_name_as_text(opened):
 
 def test_touching_shows_a_name_and_chooses_it(browser, report):
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
-    page = open_page(context)
-    page.goto(report[1].as_uri())
-    page.wait_for_selector(READY, timeout=60_000)
+    page = open_page(context, report[1])
     for figure in ("hero", "drops", "ranking"):
         point = page.locator(f"#{figure} svg g.mark-symbol path").last
         point.scroll_into_view_if_needed()
@@ -380,10 +364,8 @@ def test_the_table_sorts_and_searches(opened, report):
     opened.keyboard.press("Enter")
     assert opened.locator("#classifiers tbody th").all_inner_texts() == order[::-1]
     opened.fill("#table-search", "resnet")
-    assert sorted(opened.locator("#classifiers tbody th").all_inner_texts()) == [
-        "resnet, 50",
-        "resnet18",
-    ]
+    left = sorted(opened.locator("#classifiers tbody th").all_inner_texts())
+    assert left == ["resnet, 50", "resnet18"]
 
 
 def test_numbers_download_as_csv(opened, report, tmp_path):
@@ -421,9 +403,8 @@ def test_the_toy_model_is_equation_1(opened):
         text = opened.inner_text("#toy-reading")
         assert f"mean selection frequency is {mean:.1f} %" in text
         assert f"the reference's {own:.1f} %" in text
-        assert (
-            f"{abs(own - mean):.1f} points are {'lost to' if own > mean else 'gained by'}" in text
-        )
+        way = "lost to" if own > mean else "gained by"
+        assert f"{abs(own - mean):.1f} points are {way}" in text
 
 
 def test_a_click_on_the_legend_hides_a_population(opened):
@@ -448,8 +429,7 @@ def test_the_lab_says_what_theory_says(browser, tmp_path):
     page.on("console", lambda message: said.append(message.text) if message.type == "error" else 0)
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: said.append(request.url) if _is_elsewhere(request) else 0)
-    page.goto(path.as_uri())
-    page.wait_for_selector(READY, timeout=60_000)
+    show(page, path)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.locator("#lab svg").count() == page.locator("#lab-gap svg").count() == 1
     before = drawing(page, "lab"), drawing(page, "lab-gap")
@@ -463,9 +443,8 @@ def test_the_lab_says_what_theory_says(browser, tmp_path):
         reading = page.inner_text("#lab-reading")
         found = float(reading.split("%: ")[1].split(" points")[0])
         assert found == pytest.approx(left, abs=0.04)
-        assert float(reading.split("loses ")[1].split(" points")[0]) == pytest.approx(
-            0.7 * found, abs=0.01
-        )
+        lost = float(reading.split("loses ")[1].split(" points")[0])
+        assert lost == pytest.approx(0.7 * found, abs=0.01)
     assert drawing(page, "lab") != before[0]
     assert drawing(page, "lab-gap") != before[1]
     assert not said
@@ -483,9 +462,7 @@ def test_the_page_can_be_used_by_keyboard(opened):
 
 
 def test_the_printed_page_holds_all_sections(browser, report, tmp_path):
-    page = open_page(browser)
-    page.goto(report[1].as_uri())
-    page.wait_for_selector(READY, timeout=60_000)
+    page = open_page(browser, report[1])
     page.emulate_media(media="print")
     assert page.locator(".controls").first.is_hidden()
     heads = page.locator("#classifiers thead th:visible")
