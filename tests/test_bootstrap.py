@@ -34,6 +34,12 @@ def study_of(images: int = 200, classifiers: int = 3, annotators: int = 5, seed:
     return Study.from_arrays(reference=data[0], replication=data[1], classifiers=names)
 
 
+def side(data, rows=slice(None), columns=slice(None)):
+    """Some images of a data set, and of its classifiers some."""
+    correct = data.correct[rows][:, columns]
+    return {"selected": data.selected[rows], "shown": data.shown[rows], "correct": correct}
+
+
 def replicates_of(study: Study, size: int, seed: int = 0) -> Replicates:
     (block,) = bootstrap(study, SufficientStatistics.from_study(study), size=size, seed=seed)
     return block
@@ -54,19 +60,9 @@ def test_row_0_is_the_study():
 def test_images_are_drawn_whole():
     """Classifiers that are right on the same images stay so in every replicate."""
     study = study_of(classifiers=1)
-    twins = Study.from_arrays(
-        reference={
-            "selected": study.reference.selected,
-            "shown": study.reference.shown,
-            "correct": np.repeat(study.reference.correct, 2, axis=1),
-        },
-        replication={
-            "selected": study.replication.selected,
-            "shown": study.replication.shown,
-            "correct": study.replication.correct[:, [0, 0]] ^ np.array([False, True]),
-        },
-        classifiers=["same", "opposite"],
-    )
+    one, other = (side(data, columns=[0, 0]) for data in study.datasets.values())
+    other["correct"] = other["correct"] ^ np.array([False, True])
+    twins = Study.from_arrays(reference=one, replication=other, classifiers=["same", "opposite"])
     block = replicates_of(twins, 20)
     np.testing.assert_array_equal(block.reference.correct[..., 0], block.reference.correct[..., 1])
     both = block.replication.correct.sum(axis=-1)
@@ -129,19 +125,8 @@ def test_leave_one_out_by_hand():
     data = study.replication
     for image in range(0, 30, 5):
         rest = np.arange(30) != image
-        smaller = Study.from_arrays(
-            reference={
-                "selected": study.reference.selected,
-                "shown": 3,
-                "correct": study.reference.correct,
-            },
-            replication={
-                "selected": data.selected[rest],
-                "shown": 3,
-                "correct": data.correct[rest],
-            },
-            classifiers=["a", "b"],
-        )
+        sides = {"reference": side(study.reference), "replication": side(data, rest)}
+        smaller = Study.from_arrays(**sides, classifiers=["a", "b"])
         cell = int(np.flatnonzero(statistics.replication.selected == data.selected[image])[0])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -192,11 +177,8 @@ def test_bca_of_two_samples_is_scipys():
         ((one.sum() - one) / 39 - other.mean())[:, None],
         (one.mean() - (other.sum() - other) / 69)[:, None],
     ]
-    ours = bca(
-        np.array([difference(one, other)]),
-        reference.bootstrap_distribution[:, None],
-        acceleration(without),
-    )
+    replicates = reference.bootstrap_distribution[:, None]
+    ours = bca(np.array([difference(one, other)]), replicates, acceleration(without))
     expected = [reference.confidence_interval.low, reference.confidence_interval.high]
     np.testing.assert_allclose(ours[:, 0], expected, atol=0.005)
 
@@ -255,17 +237,8 @@ def test_one_bootstrap_serves_all_methods():
 def test_intervals_of_the_mean_keep_what_classifiers_share():
     """Twenty copies of one classifier: the mean gap is as uncertain as that of one."""
     study = study_of(classifiers=1)
-    copies = Study.from_arrays(
-        **{
-            role: {
-                "selected": data.selected,
-                "shown": data.shown,
-                "correct": np.repeat(data.correct, 20, axis=1),
-            }
-            for role, data in study.datasets.items()
-        },
-        classifiers=[f"copy{number}" for number in range(20)],
-    )
+    sides = {role: side(data, columns=[0] * 20) for role, data in study.datasets.items()}
+    copies = Study.from_arrays(**sides, classifiers=[f"copy{number}" for number in range(20)])
     one, twenty = (
         estimate_gaps(s, "naive", bootstrap=60).filter(pl.col("quantity") == "bias_corrected_gap")
         for s in (study, copies)
@@ -301,11 +274,8 @@ def test_replicates_do_not_change_what_the_fewest_annotators_are():
     """The one image with 2 annotators is in few replicates; all are matched on 2 nonetheless."""
     rng = np.random.default_rng(0)
     shown = np.r_[2, np.full(40, 6)]
-    data = {
-        "selected": rng.binomial(shown, 0.7),
-        "shown": shown,
-        "correct": rng.random((41, 1)) < 0.6,
-    }
+    data = {"selected": rng.binomial(shown, 0.7), "shown": shown}
+    data["correct"] = rng.random((41, 1)) < 0.6
     study = Study.from_arrays(reference=data, replication=data, classifiers=["c"])
     block = replicates_of(study, 20)
     assert np.array_equal(Naive()(block).value, Naive(2)(block).value)
@@ -340,13 +310,9 @@ def test_em_spline_replicates_are_fits_of_their_own():
     estimator = EMSpline(components=1)
     values = estimator(block).value
     for row in range(1, 5):
+        one = slice(row, row + 1)
         pair = [
-            type(cells)(
-                cells.selected,
-                cells.shown,
-                cells.images[row : row + 1],
-                cells.correct[row : row + 1],
-            )
+            type(cells)(cells.selected, cells.shown, cells.images[one], cells.correct[one])
             for cells in (block.reference, block.replication)
         ]
         np.testing.assert_allclose(estimator(Replicates(*pair)).value[0], values[row], atol=1e-6)

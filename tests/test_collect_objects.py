@@ -1,6 +1,7 @@
 """Candidate labels, objects and main labels: by hand, by brute force, and as published."""
 
 from collections import Counter
+from functools import partial
 from itertools import combinations, product
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refusals import check, refusal, refused
+from refusals import check, refusal, refused, run
 from scipy.integrate import quad
 from scipy.special import gammaln
 from scipy.stats import gamma
@@ -226,15 +227,11 @@ def test_the_published_frame_is_read(published, tmp_path, capsys):
     # 63 images on which nobody chooses the own label; no vote fails the sanity rules any more.
     assert (own["selected"] == 0).sum() == 63
     assert set(keep_sane(answers)[1].values()) == {0}
-    assert (
-        main(["collect", "read", str(file), "--table", "objects", "--out", str(tmp_path / "o.csv")])
-        == 0
-    )
+    more = ["--table", "objects", "--out", str(tmp_path / "o.csv")]
+    assert main(["collect", "read", str(file), *more]) == 0
     assert "1,086 of 3,380 images" in capsys.readouterr().out
     (tmp_path / "no.pkl").write_bytes(b"no pickle")
-    found = refusal(
-        ["collect", "read", tmp_path / "no.pkl", "--table", "objects", "--out", "o.csv"]
-    )
+    found = refusal(["collect", "read", tmp_path / "no.pkl", *more, "--force"])
     assert found.startswith(str(tmp_path / "no.pkl"))
 
 
@@ -338,10 +335,7 @@ def test_the_largest_share_is_that_of_quadrature():
 
 
 def test_from_counts_to_objects_as_it_is_typed(tmp_path, capsys):
-    def run(*words):
-        status = main([str(word) for word in words])
-        return status, *capsys.readouterr()
-
+    typed = partial(run, capsys, "collect")
     rng = np.random.default_rng(0)
     rows = [
         ("v1", f"{image}.jpg", label, n == 0, int(rng.binomial(9, (0.8, 0.6, 0.3)[n])), 9)
@@ -349,23 +343,19 @@ def test_from_counts_to_objects_as_it_is_typed(tmp_path, capsys):
         for n, label in enumerate((TABBY, RETRIEVER, BALL))
     ]
     columns = ["dataset", "image", "label", "own", "selected", "shown"]
-    pl.DataFrame(rows, columns, orient="row").write_csv(tmp_path / "counts.csv")
-    status, out, err = run(
-        *("collect", "read", tmp_path / "counts.csv", "--table", "labels"),
-        *("--out", tmp_path / "l.csv"),
-    )
+    counted = pl.DataFrame(rows, columns, orient="row")
+    places = {name: tmp_path / f"{name}.csv" for name in ("counts", "l", "a", "o")}
+    counted.write_csv(places["counts"])
+    read = ("read", places["counts"], "--table", "labels", "--out", places["l"])
+    status, out, err = typed(*read)
     assert (status, err) == (0, "")
     assert "selected by anybody, far from the own label" in out
-    status, out, err = run(
-        *("collect", "tasks", tmp_path / "l.csv", "--kind", "classify", "--out", tmp_path / "col")
-    )
+    asked = ("tasks", places["l"], "--kind", "classify", "--out", tmp_path / "col")
+    status, out, err = typed(*asked)
     assert (status, err) == (0, "")
     write_answers(tmp_path / "said", read_collection(tmp_path / "col"))
-    out_file = tmp_path / "a.csv"
-    assert run("collect", "read", tmp_path / "col", tmp_path / "said", "--out", out_file)[0] == 0
-    status, out, err = run(
-        *("collect", "read", out_file, "--table", "objects", "--out", tmp_path / "o.csv")
-    )
+    assert typed("read", tmp_path / "col", tmp_path / "said", "--out", places["a"])[0] == 0
+    status, out, err = typed("read", places["a"], "--table", "objects", "--out", places["o"])
     assert (status, err) == (0, "")
     assert "The main label is another than the data set's own on" in out
     table = pl.read_csv(tmp_path / "o.csv")
@@ -374,7 +364,7 @@ def test_from_counts_to_objects_as_it_is_typed(tmp_path, capsys):
     found = refusal([*words, "--out", tmp_path / "p.csv"])
     check(found, "table-lacks-columns", {"columns": ["worker"]})
     # Where no image is left there is nothing to write.
-    pl.DataFrame(rows, columns, orient="row").filter("own").write_csv(tmp_path / "own.csv")
+    counted.filter("own").write_csv(tmp_path / "own.csv")
     words = ["collect", "read", tmp_path / "own.csv", "--table", "labels"]
     found = refusal([*words, "--out", tmp_path / "n.csv"])
     check(found, "no-images-to-classify", {"fates": "30 images: no other label"})

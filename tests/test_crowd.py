@@ -1,17 +1,16 @@
 """Workers who answer many images: what they add to errors, in numbers, tables and commands."""
 
 import json
-import os
 import re
 import zipfile
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 import zoo
 from crowds import asked_of, widening
+from published import DATA
 from refusals import check, refusal, refused
 from scipy.special import stdtrit
 
@@ -149,13 +148,10 @@ def test_workers_of_one_answer_each_change_nothing(two_crowds):
     study, posterior = two_crowds
 
     def apart(data, prefix):
-        names = np.char.add(prefix, np.arange(len(data.answers.image)).astype(str))
-        return replace(
-            data,
-            answers=WorkerAnswers(
-                names, data.answers.image, np.arange(len(names)), data.answers.selected
-            ),
-        )
+        held = data.answers
+        names = np.char.add(prefix, np.arange(len(held.image)).astype(str))
+        each = WorkerAnswers(names, held.image, np.arange(len(names)), held.selected)
+        return replace(data, answers=each)
 
     alone = replace(study, datasets={r: apart(d, r) for r, d in study.datasets.items()})
     assert widening(alone, posterior) == pytest.approx(1, abs=1e-6)
@@ -201,15 +197,10 @@ def test_odd_workers_are_found():
     answers = WorkerAnswers.of(image, worker.astype(str), selected)
     k, n = answers.counts(600)
     side = {"selected": k, "shown": n, "correct": np.ones((600, 1))}
-    study = Study.from_arrays(
-        reference={**side, "answers": answers}, replication=side, classifiers=["c"]
-    )
-    workers = describe_crowd(study).workers
-    odd = {
-        way: workers.filter(pl.col(way) > 0.5)["worker"].to_list()
-        for way in ("always_yes", "always_no", "at_random")
-    }
-    assert odd == {"always_yes": ["0"], "always_no": ["1"], "at_random": ["2"]}
+    sides = {"reference": {**side, "answers": answers}, "replication": side}
+    workers = describe_crowd(Study.from_arrays(**sides, classifiers=["c"])).workers
+    for number, way in enumerate(("always_yes", "always_no", "at_random")):
+        assert workers.filter(pl.col(way) > 0.5)["worker"].to_list() == [str(number)]
     lenient = workers.filter(pl.col("worker") == "0")["leniency"].item()
     assert lenient > 0.15 > -0.15 > workers.filter(pl.col("worker") == "1")["leniency"].item()
 
@@ -224,9 +215,6 @@ def test_one_worker_for_everything_and_one_image_are_described():
     assert "one worker's" in found.sentence
 
 
-DATA = Path(
-    os.environ.get("BAYESREP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
-)
 RATERS = DATA / "reassessed-imagenet" / "raters.npz"
 
 
@@ -295,6 +283,7 @@ CONTRADICTED = "worker-answers-contradict-counts"
 BEYOND = {"answers": WorkerAnswers.of([0, 5], ["a", "b"], [1, 1])}
 OF_REFERENCE = {"where": "annotations.parquet, data set 'reference'"}
 NO_ROLE = {"data_sets": ["v3"], "manifest_file": "study.json"}
+NOBODY = pl.lit(None, pl.String).alias("worker")
 
 
 @pytest.mark.parametrize(
@@ -315,12 +304,7 @@ def test_answers_that_are_not_those_counted_are_refused(changes, rule, facts):
     [
         (1, pl.col("image"), CONTRADICTED, OF_REFERENCE),
         (0, pl.col("image").replace("x", "q"), "images-without-counts", {"images": ["q"]}),
-        (
-            0,
-            pl.lit(None, pl.String).alias("worker"),
-            "name-column-incomplete",
-            {"column": "worker"},
-        ),
+        (0, NOBODY, "name-column-incomplete", {"column": "worker"}),
         (0, pl.lit("v3").alias("dataset"), "data-set-without-role", NO_ROLE),
     ],
 )
@@ -338,9 +322,8 @@ def _tables(folder):
         for x in range(4)
         for w in range(3)
     ]
-    pl.DataFrame(rows, ("dataset", "image", "worker", "selected"), orient="row").write_csv(
-        folder / "a.csv"
-    )
+    said = pl.DataFrame(rows, ("dataset", "image", "worker", "selected"), orient="row")
+    said.write_csv(folder / "a.csv")
     right = [(d, f"i{x}", x > 0) for d in ("v1", "v2") for x in range(4)]
     pl.DataFrame(right, ("dataset", "image", "c"), orient="row").write_csv(folder / "p.csv")
     return [str(folder / name) for name in ("a.csv", "p.csv")]

@@ -24,12 +24,7 @@ from bayesrep.report.sections.section import Source
 
 CLASSIFIERS = 3
 CELLS = ("log_mass_0", "log_mass_1", "cell_accuracy")
-
-
-@pytest.fixture(autouse=True)
-def wide():
-    with jax.enable_x64(new_val=True):
-        yield
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 def answered(study, workers=8):

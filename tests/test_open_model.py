@@ -16,12 +16,7 @@ from bayesrep.inference.mode import around_mode
 from bayesrep.inference.problem import pose, programs
 
 SMALL = {"degree": 8, "terms": 3, "components": 2}
-
-
-@pytest.fixture(autouse=True)
-def wide():
-    with jax.enable_x64(new_val=True):
-        yield
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 @pytest.fixture(scope="module")

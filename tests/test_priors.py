@@ -24,12 +24,7 @@ from bayesrep.models.options import JointOptions
 from bayesrep.models.priors import Prior, build_prior, locate
 
 SMALL = {"degree": 8, "terms": 4, "components": 2}
-
-
-@pytest.fixture(autouse=True)
-def wide():
-    with jax.enable_x64(new_val=True):
-        yield
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 # By functions: what is computed while tests are collected is compiled by every process at once.
