@@ -437,24 +437,14 @@ def test_estimate_refuses():
     study = make_study(arrays(0, 5), arrays(1, 3))
     known = {"choices": "raw, naive, jackknife, em-spline"}
     no_option, naive_has = "unknown-method-option", {"known_options": "annotators"}
+    losses = "least-squares, weighted, binomial"
+    square = {"option": "loss", "value": "square", "choices": losses}
     for methods, rule, facts in (
         (("raw", "jackknive"), "unknown-method", {"method": "jackknive", **known}),
         (("raw(x=1)",), "method-without-options", {"method_name": "raw", "option": "x"}),
         (("naive(annotator=1)",), no_option, {"option": "annotator", **naive_has}),
-        (
-            ("naive(subsets=2)",),
-            no_option,
-            {"method_name": "naive", "option": "subsets", **naive_has},
-        ),
-        (
-            ("em-spline(loss=square)",),
-            "unknown-method-option-value",
-            {
-                "option": "loss",
-                "value": "square",
-                "choices": "least-squares, weighted, binomial",
-            },
-        ),
+        (("naive(subsets=2)",), no_option, {"option": "subsets", "method_name": "naive"}),
+        (("em-spline(loss=square)",), "unknown-method-option-value", square),
         (("naive(annotators=3",), "unknown-method", {"method": "naive(annotators=3", **known}),
         ((), "no-method-given", known),
     ):
@@ -462,9 +452,8 @@ def test_estimate_refuses():
             estimate(study, methods)
     with refused(ValueError, "bootstrap-too-small", {"bootstrap": -1}):
         estimate(study, "raw", bootstrap=-1)
-    with refused(
-        ValueError, "unknown-bootstrap-interval", {"interval": "wald", "choices": "percentile, bca"}
-    ):
+    wald = {"interval": "wald", "choices": "percentile, bca"}
+    with refused(ValueError, "unknown-bootstrap-interval", wald):
         estimate(study, "raw", bootstrap=5, interval="wald")  # type: ignore[arg-type]
     with refused(ValueError, "bootstrap-needs-study"):
         estimate(SufficientStatistics.from_study(study), "raw", bootstrap=10)
@@ -474,14 +463,11 @@ def test_estimate_refuses():
 def test_noise_of_the_counts_that_moves_estimates_is_said():
     """Equation 8 compares joint shares: where mixtures miss these, a perfect classifier errs."""
     study = zoo.study("tiny")
-    perfect = replace(
-        study,
-        datasets={
-            role: replace(data, correct=np.ones_like(data.correct))
-            for role, data in study.datasets.items()
-        },
-        truth=None,
-    )
+    sets = {
+        role: replace(data, correct=np.ones_like(data.correct))
+        for role, data in study.datasets.items()
+    }
+    perfect = replace(study, datasets=sets, truth=None)
     (one,) = analyse(study, "em-spline")
     (other,) = analyse(perfect, "em-spline")
     assert one.always_right == pytest.approx(other.values[0], abs=1e-9)
