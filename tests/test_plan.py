@@ -134,35 +134,32 @@ def test_nothing_costs_anything(fits):
 
 
 ANSWERS_OUT = "planned-answers-out-of-range"
-TOO_SMALL = "budget-or-images-too-small"
+TOO_SMALL, NO_STUDY = "budget-or-images-too-small", "budget-below-smallest-study"
 TOO_FEW_WORKERS = "crowd-below-answers-per-image"
 
 
 @pytest.mark.parametrize(
-    ("options", "broken"),
+    ("options", "rule", "facts"),
     [
-        ({}, ("plan-without-width-or-budget",)),
-        ({"width": 0}, ("plan-width-out-of-range", {"width_points": 0})),
-        ({"width": 2.0}, ("plan-width-out-of-range", {"width_points": 200})),
-        ({"width": 0.02, "answers": [1, 5]}, (ANSWERS_OUT,)),
-        ({"width": 0.02, "answers": []}, (ANSWERS_OUT,)),
-        ({"width": 0.02, "workers": 2}, (TOO_FEW_WORKERS, {"workers": 2, "crowds": 1})),
-        (
-            {"width": 0.02, "workers": 5, "crowds": 2},
-            (TOO_FEW_WORKERS, {"workers": 5, "crowds": 2}),
-        ),
-        ({"limits": Limits(budget=1.0)}, ("budget-below-smallest-study", {"budget": 1.0})),
-        ({"limits": Limits(budget=-1.0)}, (TOO_SMALL,)),
-        ({"width": 0.02, "limits": Limits(budget=float("nan"))}, (TOO_SMALL,)),
-        ({"width": 0.02, "limits": Limits(images=3)}, (TOO_SMALL,)),
-        ({"width": 0.02, "studies": 1}, ("planned-studies-below-two", {"studies": 1})),
-        ({"width": 0.02, "jobs": 0}, ("jobs-below-one", {"jobs": 0})),
-        ({"width": 0.02, "leniency": -1}, ("leniency-out-of-range", {"leniency": -1})),
+        ({"width": None}, "plan-without-width-or-budget", {}),
+        ({"width": 0}, "plan-width-out-of-range", {"width_points": 0}),
+        ({"width": 2.0}, "plan-width-out-of-range", {"width_points": 200}),
+        ({"answers": [1, 5]}, ANSWERS_OUT, {}),
+        ({"answers": []}, ANSWERS_OUT, {}),
+        ({"workers": 2}, TOO_FEW_WORKERS, {"workers": 2, "crowds": 1}),
+        ({"workers": 5, "crowds": 2}, TOO_FEW_WORKERS, {"workers": 5, "crowds": 2}),
+        ({"width": None, "limits": Limits(budget=1.0)}, NO_STUDY, {"budget": 1.0}),
+        ({"width": None, "limits": Limits(budget=-1.0)}, TOO_SMALL, {}),
+        ({"limits": Limits(budget=float("nan"))}, TOO_SMALL, {}),
+        ({"limits": Limits(images=3)}, TOO_SMALL, {}),
+        ({"studies": 1}, "planned-studies-below-two", {"studies": 1}),
+        ({"jobs": 0}, "jobs-below-one", {"jobs": 0}),
+        ({"leniency": -1}, "leniency-out-of-range", {"leniency": -1}),
     ],
 )
-def test_plans_refuse(fits, options, broken):
-    with refused(OptionError, *broken):
-        plan([WORLD], PRICES, **{"jobs": 1, **options})
+def test_plans_refuse(fits, options, rule, facts):
+    with refused(OptionError, rule, facts):
+        plan([WORLD], PRICES, **{"width": 0.02, "jobs": 1, **options})
 
 
 def test_a_cluster_that_is_not_there_is_named(fits):
@@ -348,18 +345,19 @@ COSTS = ["collect", "plan", "--cost-answer", "0.03", "--cost-image", "0.1", "--q
 
 
 @pytest.mark.parametrize(
-    ("words", "broken"),
+    ("words", "rule"),
     [
-        ([], ("one-of-pilot-prior",)),
-        ([*PRIOR, "--pilot", "here"], ("one-of-pilot-prior",)),
-        (PRIOR, ("plan-without-width-or-budget",)),
-        ([*WIDTH, "--batch", "5"], ("batch-without-pilot-width",)),
-        ([*PRIOR, "--posterior", "x"], ("posterior-without-pilot",)),
-        (["--pilot", "nowhere", "--width", "1"], ("study-path-missing", {"path": "nowhere"})),
+        ([], "one-of-pilot-prior"),
+        ([*PRIOR, "--pilot", "here"], "one-of-pilot-prior"),
+        (PRIOR, "plan-without-width-or-budget"),
+        ([*WIDTH, "--batch", "5"], "batch-without-pilot-width"),
+        ([*PRIOR, "--posterior", "x"], "posterior-without-pilot"),
+        (["--pilot", "nowhere", "--width", "1"], "study-path-missing"),
     ],
 )
-def test_plan_command_refuses(words, broken):
-    check(refusal([*COSTS, *words]), *broken)
+def test_plan_command_refuses(words, rule):
+    facts = {"path": "nowhere"} if rule == "study-path-missing" else {}
+    check(refusal([*COSTS, *words]), rule, facts)
 
 
 @pytest.mark.parametrize(

@@ -183,14 +183,9 @@ def test_images_that_all_miss(both, world, capsys):
         for n, i in enumerate(both[0].images.tolist())
     ]
     assert missed_by_all(both[0], labels).tolist() == expected
-    arguments = ["papers", "compare", folder / "study", "--table", "missed"]
-    arguments += [
-        "--input",
-        f"labels={folder}/sets.csv",
-        "--input",
-        f"humans={folder}/people.csv",
-        "--json",
-    ]
+    inputs = (f"labels={folder}/sets.csv", f"humans={folder}/people.csv")
+    arguments = ["papers", "compare", folder / "study", "--table", "missed", "--json"]
+    arguments += [word for each in inputs for word in ("--input", each)]
     status, out, _ = run(capsys, *arguments)
     assert status == 0
     rows = json.loads(out)["rows"]
@@ -207,14 +202,8 @@ def test_one_labelled_data_set_is_answered_for_and_the_other_named(both, world, 
     some = pl.read_csv(folder / "sets.csv").filter(dataset=name)
     some.write_csv(folder / "some.csv")
     labels = read_label_sets([folder / "some.csv"], both[role])
-    shared = [
-        "papers",
-        "compare",
-        folder / "study",
-        "--input",
-        f"labels={folder}/some.csv",
-        "--json",
-    ]
+    shared = ["papers", "compare", folder / "study", "--input", f"labels={folder}/some.csv"]
+    shared.append("--json")
     status, out, error = run(capsys, *shared, "--table", "missed")
     assert status == 0
     assert f"no label set of any image of {both[1 - role].dataset!r}" in error
@@ -256,9 +245,8 @@ def test_objects_are_label_sets_of_the_labels_that_name_one(both, world, capsys)
         for at in range(3)
     ]
     table = pl.DataFrame(rows, ["image", "label", "names", "object"], orient="row")
-    table = table.with_columns(
-        selected=1, objects=2, main_label=pl.col("label").first().over("image")
-    )
+    first = pl.col("label").first().over("image")
+    table = table.with_columns(selected=1, objects=2, main_label=first)
     table.write_csv(folder / "objects.csv")
     sets = read_label_sets([folder / "objects.csv"], both[0])
     expected = {(image, label) for image, label, named, _ in rows if named}
@@ -283,20 +271,11 @@ def test_the_command_prints_everybody_on_subsets(world, capsys):
     assert status == 0
     assert "(60 s)" in out
     assert out.count("Ann") == 1
-    for more, broken in (
-        (
-            ["--table", "lines", "--input", "subsets=images.csv"],
-            ("option-of-another-table", {"option": "input subsets", "table": "subsets"}),
-        ),
-        (
-            ["--table", "judged"],
-            (
-                "table-needs-file",
-                {"table": "judged", "options": "--input objects=FILE or --input counts=FILE"},
-            ),
-        ),
-    ):
-        check(refusal([*base, *more]), *broken)
+    lines = [*base, "--table", "lines", "--input", "subsets=images.csv"]
+    facts = {"option": "input subsets", "table": "subsets"}
+    check(refusal(lines), "option-of-another-table", facts)
+    facts = {"table": "judged", "options": "--input objects=FILE or --input counts=FILE"}
+    check(refusal([*base, "--table", "judged"]), "table-needs-file", facts)
 
 
 # ------------------------------------------------------------------ categories

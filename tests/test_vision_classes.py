@@ -133,11 +133,8 @@ def test_import_predict_and_compare_fit_together(capsys, tmp_path, pictures, wei
         (swapped / one).mkdir(parents=True)
         for file in (pictures / other).iterdir():
             (swapped / one / file.name).write_bytes(file.read_bytes())
-    facts = {
-        "images": [str(number) for number in range(IMAGES)],
-        "study_label": "airplane",
-        "disk_label": "truck",
-    }
+    facts = {"study_label": "airplane", "disk_label": "truck"}
+    facts["images"] = [str(number) for number in range(IMAGES)]
     with refused(StudyError, "study-labels-differ-from-disk", facts):
         predict(swapped, study, weights, table, ["mine"], "cifar-10", force=True)
 
@@ -183,11 +180,8 @@ def test_a_repository_of_the_hub(monkeypatch, tmp_path, weights, table):
     assert all(
         torch.equal(loaded[key], value) for key, value in network(10, 1).state_dict().items()
     )
-    with refused(
-        PredictionError,
-        "classifier-configuration-unusable",
-        {"config_place": "config.json of me/nothing on the hub"},
-    ):
+    facts = {"config_place": "config.json of me/nothing on the hub"}
+    with refused(PredictionError, "classifier-configuration-unusable", facts):
         describe("hf-hub:me/nothing", None, read_classes(table))
 
 
@@ -303,35 +297,28 @@ def test_names_that_change_are_another_classifier(tmp_path, pictures, weights, t
     assert set(read["label"]) == {f"a {name}" for name in CIFAR10_CLASSES}
 
 
+LACKING, SHARED = "class-indexes-missing", "class-name-shared"
+
+
 @pytest.mark.parametrize(
-    ("text", "broken"),
+    ("head", "rows", "rule", "facts"),
     [
-        ("index,name\n0,a\n1,b\n1,c\n", ("class-index-repeated", {"index": 1})),
-        (
-            "index,name\n0,a\n1,b\n3,c\n",
-            ("class-indexes-missing", {"indexes": ["2"], "row_count": 3, "last_index": 2}),
-        ),
-        ("index,name\n1,a\n2,b\n", ("class-indexes-missing", {"indexes": ["0"], "row_count": 2})),
-        ("index,name\n0,a\n-1,b\n", ("class-indexes-missing", {"indexes": ["1"]})),
-        ("index,name\n0,a\n1,\n", ("class-without-name", {"index": 1})),
-        (
-            "index,name\n0,a\n1,a\n",
-            ("class-name-shared", {"index": 0, "other_index": 1, "class_name": "a"}),
-        ),
-        (
-            "index,name,folder\n0,a,b\n1,b,c\n",
-            ("class-name-shared", {"index": 1, "other_index": 0, "class_name": "b"}),
-        ),
-        ("index,class\n0,a\n1,b\n", ("class-table-lacks-columns", {"columns": ["name"]})),
-        ("index,name\n0,a\n", ("class-rows-out-of-range", {"row_count": 1})),
+        ("name", "0,a 1,b 1,c", "class-index-repeated", {"index": 1}),
+        ("name", "0,a 1,b 3,c", LACKING, {"indexes": ["2"], "row_count": 3, "last_index": 2}),
+        ("name", "1,a 2,b", LACKING, {"indexes": ["0"], "row_count": 2}),
+        ("name", "0,a -1,b", LACKING, {"indexes": ["1"]}),
+        ("name", "0,a 1,", "class-without-name", {"index": 1}),
+        ("name", "0,a 1,a", SHARED, {"index": 0, "other_index": 1, "class_name": "a"}),
+        ("name,folder", "0,a,b 1,b,c", SHARED, {"index": 1, "other_index": 0, "class_name": "b"}),
+        ("class", "0,a 1,b", "class-table-lacks-columns", {"columns": ["name"]}),
+        ("name", "0,a", "class-rows-out-of-range", {"row_count": 1}),
     ],
 )
-def test_bad_tables_are_one_line(tmp_path, text, broken):
+def test_bad_tables_are_one_line(tmp_path, head, rows, rule, facts):
     file = tmp_path / "classes.csv"
-    file.write_text(text)
-    with refused(PredictionError, *broken) as error:
+    file.write_text("\n".join([f"index,{head}", *rows.split()]) + "\n")
+    with refused(PredictionError, rule, {"file": str(file)} | facts):
         read_classes(file)
-    assert error.value.facts["file"] == str(file)
 
 
 def test_images_are_matched_to_the_table(tmp_path, pictures, table):
