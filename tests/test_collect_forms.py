@@ -48,23 +48,25 @@ def images(folder, number, labels):
     return pl.DataFrame(rows, columns, orient="row")
 
 
+def written(folder, *of):
+    """A collection, in a folder beside the pictures that it shows."""
+    collection = Collection(*of)
+    write_collection(folder / "col", collection)
+    shutil.copytree(folder / "pics", folder / "col" / "pics")
+    return folder, collection
+
+
 @pytest.fixture
 def contains(tmp_path):
     design = GridDesign(4, 2, size=8, positive=0, negative=0)
     tasks = plan_grids(images(tmp_path, 12, (HOSTILE,)), None, design)
-    collection = Collection("contains", tasks, 2, {"grids": 2})
-    write_collection(tmp_path / "col", collection)
-    shutil.copytree(tmp_path / "pics", tmp_path / "col" / "pics")
-    return tmp_path, collection
+    return written(tmp_path, "contains", tasks, 2, {"grids": 2})
 
 
 @pytest.fixture
 def classify(tmp_path):
     tasks = plan_classify(images(tmp_path, 2, (HOSTILE, "dog", "ball")))
-    collection = Collection("classify", tasks, 1, {})
-    write_collection(tmp_path / "col", collection)
-    shutil.copytree(tmp_path / "pics", tmp_path / "col" / "pics")
-    return tmp_path, collection
+    return written(tmp_path, "classify", tasks, 1, {})
 
 
 @pytest.fixture(scope="module")
@@ -80,12 +82,20 @@ def browser():
         chromium.close()
 
 
-def opened(browser, folder, said):
+def opened(browser, folder, said, address="", worker=""):
+    """The page, or one of another address, begun by a worker; errors and dialogs are heard."""
     page = browser.new_page(accept_downloads=True)
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("dialog", lambda dialog: said.append("a dialog") or dialog.dismiss())
-    page.goto((folder / "col" / "page.html").as_uri())
+    page.goto(address or (folder / "col" / "page.html").as_uri())
+    if worker:
+        begin(page, worker)
     return page
+
+
+def begin(page, worker):
+    page.fill("#worker", worker)
+    page.click("#begin button")
 
 
 def saved(page, button, file):
@@ -130,15 +140,12 @@ def test_grids_are_answered_by_keyboard(browser, contains):
 def test_answers_stay_in_the_browser_until_they_are_saved(browser, contains):
     folder, collection = contains
     said = []
-    page = opened(browser, folder, said)
-    page.fill("#worker", "Ann")
-    page.click("#begin button")
+    page = opened(browser, folder, said, worker="Ann")
     page.click("#images input >> nth=0")
     page.click("#next")
     first = saved(page, "#save", folder / "a.json")
     page.reload()
-    page.fill("#worker", "Ann")
-    page.click("#begin button")
+    begin(page, "Ann")
     assert page.inner_text("#done") == "2"
     for _ in range(3):
         page.click("#next")
@@ -155,9 +162,7 @@ SETTLED = "[...document.querySelectorAll('#images img')].every((x) => x.complete
 
 def test_a_picture_that_is_missing_is_said(browser, contains):
     folder, _ = contains
-    page = opened(browser, folder, [])
-    page.fill("#worker", "Ann")
-    page.click("#begin button")
+    page = opened(browser, folder, [], worker="Ann")
     broken = 0
     for _ in range(4):
         page.wait_for_function(SETTLED)
@@ -170,9 +175,7 @@ def test_a_picture_that_is_missing_is_said(browser, contains):
 def test_images_are_classified(browser, classify):
     folder, collection = classify
     said = []
-    page = opened(browser, folder, said)
-    page.fill("#worker", "Ann")
-    page.click("#begin button")
+    page = opened(browser, folder, said, worker="Ann")
     for answer, message in (
         ((), "Select at least one label."),
         (("[name=place] >> nth=1",), "Say which is the label"),
@@ -216,27 +219,21 @@ def filled(folder, row):
 def test_the_layout_of_mechanical_turk_gives_the_places(browser, contains):
     folder, collection = contains
     said = []
-    page = browser.new_page()
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("dialog", lambda dialog: said.append("a dialog") or dialog.dismiss())
-    page.goto(filled(folder, 0))
+    page = opened(browser, folder, said, filled(folder, 0))
     assert page.locator(".images img").count() == 6
     assert HOSTILE in page.inner_text("h2")
     assert page.input_value("[name=selected]") == "none"
-    for place in (1, 4):
-        page.locator(".images input").nth(place).check()
-    assert page.input_value("[name=selected]") == "2,5"
-    for place in (1, 4):
-        page.locator(".images input").nth(place).uncheck()
-    assert page.input_value("[name=selected]") == "none"
+    for seen in ("2,5", "none"):
+        for place in (1, 4):
+            page.locator(".images input").nth(place).click()
+        assert page.input_value("[name=selected]") == seen
     page.close()
     assert said == []
 
 
 def test_the_layout_of_classify_gives_places_and_the_main_one(browser, classify):
     folder, _ = classify
-    page = browser.new_page()
-    page.goto(filled(folder, 1))
+    page = opened(browser, folder, [], filled(folder, 1))
     assert page.locator(".asked input[type=checkbox]").count() == 3
     page.locator("input[type=checkbox]").nth(0).check()
     page.locator("input[type=checkbox]").nth(2).check()
@@ -271,12 +268,9 @@ class Studio:
             "LATEST_VERSION_CHECK": "false",
         }
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | settings
+        silent = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
         self.process = subprocess.Popen(
-            [str(STUDIO), *words],
-            env=environment,
-            cwd=folder,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            [str(STUDIO), *words], env=environment, cwd=folder, **silent
         )
 
     def wait(self):

@@ -10,6 +10,7 @@ import threading
 import warnings
 from concurrent.futures import CancelledError
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import polars as pl
@@ -81,16 +82,9 @@ def repaint(file):
 
 
 def predict(place, name=NAME, study="study", **options):
-    return bayesrep.predict(
-        place / "images",
-        "v1",
-        [name],
-        place / study,
-        weights=place / "weights",
-        device="cpu",
-        progress=False,
-        **options,
-    )
+    given = (options.pop("images", place / "images"), "v1", [name], place / study)
+    options |= {"weights": place / "weights", "device": "cpu", "progress": False}
+    return bayesrep.predict(*given, **options)
 
 
 def command(place, dataset, *options):
@@ -247,12 +241,9 @@ def test_two_labellings_never_share_a_file(monkeypatch, place):
     """An interrupted run, corrected labels, another interrupt: what is there is of the new ones."""
     interrupt_after_a_block(monkeypatch, place)
     write_labels(place / "images", 5)
+    runs = sys.modules["bayesrep.vision.run"].DatasetRun
     with monkeypatch.context() as patch:
-        patch.setattr(
-            sys.modules["bayesrep.vision.run"].DatasetRun,
-            "evaluate_images",
-            lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt),
-        )
+        patch.setattr(runs, "evaluate_images", mock.Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             predict(place)
     parts = list((place / "study").rglob(".parts/*/*.parquet"))
@@ -360,17 +351,8 @@ def test_a_changed_file_in_an_archive_is_found(place, decoded):
             for file in sorted((place / "images").glob("*.png")):
                 tar.add(file, file.name)
         decoded.clear()
-        return (
-            bayesrep.predict(
-                *(place / "images.tar", "v1", [NAME], place / "study"),
-                labels=place / "labels.txt",
-                weights=place / "weights",
-                device="cpu",
-                progress=False,
-            )
-            .table["evaluated_again"]
-            .item()
-        )
+        report = predict(place, images=place / "images.tar", labels=place / "labels.txt")
+        return report.table["evaluated_again"].item()
 
     assert pack_and_predict() == 0
     assert pack_and_predict() == 0  # another archive, of the same files
@@ -420,11 +402,8 @@ def test_a_study_is_left_without_what_cannot_be_decoded(capsys, place, counts_fi
         count_images(place, names)
         for dataset in ("v1", "v2"):
             main(command(place, dataset))  # drops what is not counted
-    with refused(
-        StudyError,
-        "images-not-decoded",
-        {"images": ["03.png"], "failures_file": "failures.parquet"},
-    ):
+    facts = {"images": ["03.png"], "failures_file": "failures.parquet"}
+    with refused(StudyError, "images-not-decoded", facts):
         bayesrep.read_study(place / "study")
     assert main(command(place, "v1", "--allow-failures")) == 0
     study = bayesrep.read_study(place / "study")
@@ -437,9 +416,8 @@ def test_a_study_is_left_without_what_cannot_be_decoded(capsys, place, counts_fi
     study.write(place / "copy")
     copy = bayesrep.read_study(place / "copy")
     assert copy.fingerprint() == study.fingerprint()
-    assert [data.left_out for data in copy.datasets.values()] == [
-        data.left_out for data in study.datasets.values()
-    ]
+    for one, other in zip(copy.datasets.values(), study.datasets.values(), strict=True):
+        assert one.left_out == other.left_out
     # Every output says so.
     for where in ("study", "copy"):
         capsys.readouterr()
@@ -449,10 +427,8 @@ def test_a_study_is_left_without_what_cannot_be_decoded(capsys, place, counts_fi
             assert f"{dataset}: 1 image left out" in said
         assert main(["estimate", str(place / where), "--methods", "raw", "--json"]) == 0
         found = json.loads(capsys.readouterr().out)["left_out"]
-        assert {dataset: list(images) for dataset, images in found.items()} == {
-            "v1": ["03.png"],
-            "v2": ["03.png"],
-        }
+        each = {dataset: list(images) for dataset, images in found.items()}
+        assert each == {"v1": ["03.png"], "v2": ["03.png"]}
     # A repaired image comes back, in the counts and in the predictions.
     (place / "images" / "03.png").write_bytes(whole)
     for dataset in ("v1", "v2"):
