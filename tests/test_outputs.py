@@ -255,10 +255,8 @@ def test_a_signal_while_folders_are_exchanged_is_heard_afterwards(
     finally:
         PLACED_FILES.reset(placed)
         signal.signal(number, before)
-    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == [
-        "study",
-        "study/new",
-    ]
+    left = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")]
+    assert left == ["study", "study/new"]
 
 
 def written_while(monkeypatch, target, where, moment, instead):
@@ -302,12 +300,9 @@ def test_a_kill_between_two_renames_leaves_a_folder_that_is_named(tmp_path):
     """Where folders cannot be exchanged in one step; the study is read and written again."""
     study = tmp_path / "study"
     SMALL.write(study)
-    killed_while_writing(
-        study,
-        "atomic._swap = lambda *_: False\n"
-        "usual = Path.rename\n"
-        "Path.rename = lambda p, q: (p.suffix == '.partial' and killed()) or usual(p, q)",
-    )
+    steps = "atomic._swap = lambda *_: False\nusual = Path.rename\n"
+    ended = "Path.rename = lambda p, q: (p.suffix == '.partial' and killed()) or usual(p, q)"
+    killed_while_writing(study, steps + ended)
     (older,) = tmp_path.glob(".study.*.previous")
     facts = {"path": str(study), "older": str(older)}
     check(refusal(["check", study]), "study-moved-aside", facts)
@@ -377,11 +372,7 @@ def test_an_interrupt_after_the_last_step_says_what_was_written(tmp_path, capsys
 def odd_study(tmp_path_factory):
     """A study whose classifier has a name that few encodings know."""
     path = tmp_path_factory.mktemp("streams") / "study"
-    names = ("images", "selected", "shown", "correct")
-    sides = {
-        role: {name: getattr(data, name) for name in names} for role, data in SMALL.datasets.items()
-    }
-    bayesrep.Study.from_arrays(**sides, classifiers=["café-ネット", "b"]).write(path)
+    replace(SMALL, classifiers=("café-ネット", "b")).write(path)
     return path
 
 
@@ -437,14 +428,9 @@ START = [sys.executable, "-m", "bayesrep"]
 
 
 def shell(words, redirected, **environment):
-    told = " ".join([*START, *map(str, words), redirected])
-    return subprocess.run(
-        ["sh", "-c", told],
-        capture_output=True,
-        env={**os.environ, **environment},
-        timeout=60,
-        check=False,
-    )
+    told = ["sh", "-c", " ".join([*START, *map(str, words), redirected])]
+    environment = {**os.environ, **environment}
+    return subprocess.run(told, capture_output=True, env=environment, timeout=60, check=False)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a compiler: of shell scripts")
