@@ -69,11 +69,8 @@ def test_images_without_a_label_and_labels_without_answers_are_named():
     facts = {"labelled": ["d"], "answered": ["a", "b", "c"]}
     with refused(StudyError, "own-labels-of-other-images", facts):
         own_labels(answers, own(d="dog"), "f", "|")
-    with refused(
-        StudyError,
-        "own-labels-of-other-images",
-        {"hint": "; they are there as images of data set 'w'"},
-    ):
+    hint = {"hint": "; they are there as images of data set 'w'"}
+    with refused(StudyError, "own-labels-of-other-images", hint):
         own_labels(answers, own(a="dog").with_columns(dataset=pl.lit("w")), "f", "|")
     with refused(StudyError, "own-label-twice", {"images": ["a"]}):
         own_labels(answers, pl.concat([own(a="dog"), own(a="cat")]), "f", "|")

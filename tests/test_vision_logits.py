@@ -89,14 +89,8 @@ def from_logits(logits, study, dataset, **options):
 
 @quiet()
 def together(place, study, **options):
-    return predict_sets(
-        read_suite(place / "suite.toml"),
-        NAMES,
-        study,
-        weights=place / "weights",
-        progress=False,
-        **options,
-    )
+    suite, options = read_suite(place / "suite.toml"), options | {"progress": False}
+    return predict_sets(suite, NAMES, study, weights=place / "weights", **options)
 
 
 def table(study, dataset, name):
@@ -176,9 +170,8 @@ def test_other_labels_are_held_against_kept_outputs(tmp_path, place, kept):
     right = dict(zip(names, table(kept, "val", NAMES[0])["label_1"], strict=True))
     lines = "".join(f"{name} {label}\n" for name, label in right.items())
     (tmp_path / "labels.txt").write_text(lines)
-    report = from_logits(
-        kept / "logits" / "val", kept, "relabelled", labels=tmp_path / "labels.txt"
-    )
+    logits, labels = kept / "logits" / "val", tmp_path / "labels.txt"
+    report = from_logits(logits, kept, "relabelled", labels=labels)
     assert dict(report.table.select("classifier", "top1").rows())[NAMES[0]] == 1
 
 
@@ -281,12 +274,9 @@ def test_a_run_that_ends_while_it_takes_the_room_leaves_no_classifier(monkeypatc
 
 
 def test_the_room_is_said_before_it_begins(capsys, tmp_path, place):
+    given = (place / "val", "val", NAMES[:1], tmp_path / "study")
     with quiet():
-        bayesrep.predict(
-            *(place / "val", "val", NAMES[:1], tmp_path / "study"),
-            weights=place / "weights",
-            keep="logits",
-        )
+        bayesrep.predict(*given, weights=place / "weights", keep="logits")
     said = capsys.readouterr().err
     assert f"logits: 0.00 GB are kept in {tmp_path / 'study' / 'logits'}" in said
 
@@ -295,6 +285,12 @@ def rewrite(place, **changed):
     file = place / "images.parquet"
     facts = json.loads(pl.read_parquet_metadata(file)["bayesrep"]) | changed
     pl.read_parquet(file).write_parquet(file, metadata={"bayesrep": json.dumps(facts)})
+
+
+def forget(place):
+    """What the file says of itself."""
+    file = place / "images.parquet"
+    pl.read_parquet(file).write_parquet(file)
 
 
 @pytest.mark.parametrize(
@@ -306,12 +302,7 @@ def rewrite(place, **changed):
         (lambda place: os.truncate(place / "logits.npy", 5000), "logits-unreadable"),
         (lambda place: (place / "contents.npy").unlink(), "logits-unreadable"),
         (lambda place: (place / "images.parquet").write_bytes(b"PAR1"), "parquet-file-unreadable"),
-        (
-            lambda place: pl.read_parquet(place / "images.parquet").write_parquet(
-                place / "images.parquet"
-            ),
-            "logits-of-another-version",
-        ),
+        (forget, "logits-of-another-version"),
         (lambda place: np.save(place / "contents.npy", np.zeros(30)), "logits-unreadable"),
     ],
 )
@@ -397,8 +388,8 @@ def test_a_suite_goes_on_where_it_was_stopped(monkeypatch, tmp_path, place):
     study = tmp_path / "study"
     predict(place, study, "v2", place / "v2", among=place / "classes.txt")
     shutil.rmtree(study / "predictions")
-    bayesrep_predict = sys.modules["bayesrep.vision.run_local"]
-    through, passed = bayesrep_predict.through_images, []
+    module = sys.modules["bayesrep.vision.run_local"]
+    through, passed = module.through_images, []
 
     def interrupted(*arguments):
         for results in through(*arguments):
@@ -407,10 +398,10 @@ def test_a_suite_goes_on_where_it_was_stopped(monkeypatch, tmp_path, place):
             if len(passed) == 3:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(bayesrep_predict, "through_images", interrupted)
+    monkeypatch.setattr(module, "through_images", interrupted)
     with pytest.raises(KeyboardInterrupt):
         together(place, study)
-    monkeypatch.setattr(bayesrep_predict, "through_images", through)
+    monkeypatch.setattr(module, "through_images", through)
     # One classifier is done on the first set, the other is to do everywhere.
     done = study / layout.prediction_file("val", NAMES[0])
     assert done.exists()
@@ -454,13 +445,11 @@ def test_a_suite_on_the_command_line(capsys, tmp_path, place):
 
 def test_options_that_do_not_go_together(capsys, tmp_path, place):
     suite = ["predict", "--suite", place / "suite.toml", "--study", tmp_path]
-    violation = refusal([*suite, "--images", f"a={place / 'val'}", "--classifiers", "test_vit"])
-    assert (violation.rule, violation.facts["options"]) == (
-        "predict-of-several-kinds",
-        "--images and --suite",
-    )
-    violation = refusal([*suite, "--among", "all", "--classifiers", "test_vit"])
-    assert (violation.rule, violation.facts["options"]) == ("predict-option-without-use", "--among")
+    suite += ["--classifiers", "test_vit"]
+    both = {"options": "--images and --suite"}
+    check(refusal([*suite, "--images", f"a={place / 'val'}"]), "predict-of-several-kinds", both)
+    alone = {"options": "--among"}
+    check(refusal([*suite, "--among", "all"]), "predict-option-without-use", alone)
     two = ["predict", "--images", *(f"{name}={place / 'val'}" for name in "ab")]
     two += ["--labels", tmp_path, "--study", tmp_path, "--classifiers", "test_vit"]
     check(refusal(two), "labels-of-several-data-sets")
@@ -520,9 +509,8 @@ def test_results_are_in_timms_columns_and_digits(tmp_path, place):
     made = make_timm_table(report, study, "val")
     made.write_csv(tmp_path / "results.csv")
     header = (tmp_path / "results.csv").read_text().splitlines()[0]
-    assert header == (
-        "model,img_size,top1,top1_err,top5,top5_err,param_count,crop_pct,interpolation"
-    )
+    columns = "model,img_size,top1,top1_err,top5,top5_err,param_count,crop_pct,interpolation"
+    assert header == columns
     for row in made.iter_rows(named=True):
         name = row["model"].split(".")[0]
         module = timm.create_model(name)
@@ -559,9 +547,7 @@ def test_a_preprocessing_that_is_none_leaves_its_columns_empty(tmp_path, place):
         assert text != sound
         changed = json.dumps({**facts, "preprocessing": text})
         pl.read_parquet(file).write_parquet(file, metadata={"bayesrep": changed})
-        rows = {
-            row["model"].split(".")[0]: row
-            for row in make_timm_table(report, study, "val").to_dicts()
-        }
+        made = make_timm_table(report, study, "val").to_dicts()
+        rows = {row["model"].split(".")[0]: row for row in made}
         assert {rows[NAMES[0]][name] for name in columns} == {""}, text
         assert "" not in {rows[NAMES[1]][name] for name in columns}
