@@ -63,6 +63,11 @@ def batches(*sizes):
     return [{SMALL: torch.randint(0, 255, (n, 8, 8, 3), dtype=torch.uint8)} for n in sizes]
 
 
+def answers_of(one):
+    """What a network answers on a full batch."""
+    return evaluate(batches(24)[0], in_groups([one]), CPU)["any"]
+
+
 def compiled_as(monkeypatch, change):
     """Let compiled networks be the networks themselves with their outputs changed."""
 
@@ -85,15 +90,9 @@ def predict(place, study, **options):
     """Predictions, and what was warned of but chance."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PredictionWarning)
-        report = bayesrep.predict(
-            place / "images",
-            "v1",
-            NAMES,
-            place / study,
-            weights=place / "weights",
-            progress=False,
-            **options,
-        )
+        given = (place / "images", "v1", NAMES, place / study)
+        options |= {"weights": place / "weights", "progress": False}
+        report = bayesrep.predict(*given, **options)
     return report, [str(w.message) for w in caught if "chance" not in str(w.message)]
 
 
@@ -108,8 +107,8 @@ def test_a_network_that_answers_alike_is_used_for_full_batches_alone(monkeypatch
     one = network()
     assert compile_networks(in_groups([one]), batches(24, 24, 7), CPU) == {"any": ""}
     assert shapes == [24, 24]
-    expected = evaluate(batches(24)[0], in_groups([network()]), CPU)["any"]
-    found = evaluate(batches(24)[0], in_groups([one]), CPU)["any"]
+    expected = answers_of(network())
+    found = answers_of(one)
     assert shapes == [24, 24, 24]
     assert (found.labels == expected.labels).all()
     evaluate(batches(7)[0], in_groups([one]), CPU)
@@ -124,23 +123,15 @@ def other_label(logits):
     return changed
 
 
-def surer(logits):
-    return logits * 3
-
-
 def fails(logits):
     raise RuntimeError("no kernel for this\nand much more")
-
-
-def not_finite(logits):
-    return logits * float("nan")
 
 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
         (other_label, r"labels .*\b2 of 48\b"),
-        (surer, r"probabilities .*\b0\.\d+$"),
+        (lambda logits: logits * 3, r"probabilities .*\b0\.\d+$"),
         (fails, r"\(RuntimeError: no kernel for this\)$"),
     ],
 )
@@ -149,19 +140,19 @@ def test_one_that_does_not_is_left_as_it_is(monkeypatch, change, why):
     one = network()
     found = compile_networks(in_groups([one]), batches(24, 24), CPU)
     assert re.search(why, found["any"])
-    expected = evaluate(batches(24)[0], in_groups([network()]), CPU)["any"]
-    answers = evaluate(batches(24)[0], in_groups([one]), CPU)["any"]
+    expected = answers_of(network())
+    answers = answers_of(one)
     assert (answers.labels == expected.labels).all()
     assert (answers.probabilities == expected.probabilities).all()
 
 
 def test_outputs_that_are_not_finite_come_from_the_network_itself(monkeypatch):
     """As with mixed precision: a batch is done again, uncompiled and in float32."""
-    compiled_as(monkeypatch, not_finite)
+    compiled_as(monkeypatch, lambda logits: logits * float("nan"))
     one = network()
     compile_networks(in_groups([one]), batches(24), CPU)
-    expected = evaluate(batches(24)[0], in_groups([network()]), CPU)["any"]
-    answers = evaluate(batches(24)[0], in_groups([one]), CPU)["any"]
+    expected = answers_of(network())
+    answers = answers_of(one)
     assert (answers.labels == expected.labels).all()
 
 
@@ -268,13 +259,9 @@ except bayesrep.BayesrepError as error:
 """
     paths = place / "images", place / "refused", place / "weights"
     command = [sys.executable, "-c", code, *paths, NAMES[0]]
-    ended = subprocess.run(
-        [str(each) for each in command],
-        env={**os.environ, "CXX": "/nowhere/g++", "PYTHONPATH": str(TESTS.parent)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, "CXX": "/nowhere/g++", "PYTHONPATH": str(TESTS.parent)}
+    command = [str(each) for each in command]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
     broken = Violation.of_json(json.loads(ended.stdout))
     check(broken, "compiling-unavailable", {"device": "cpu"})
