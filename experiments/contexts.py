@@ -62,7 +62,10 @@ def simulated(seed: int, rho: float, images: int, twice: int) -> tuple[Study, np
     s = expit(LOGITS["reference"] + SPREAD * z)
     truth = expit(levels + 4 * s[:, None]).T @ (weight / weight.sum())
     names = [f"c{number}" for number in range(CLASSIFIERS)]
-    return Study.from_arrays(**sides, classifiers=names), truth
+    study = Study.from_arrays(
+        reference=sides["reference"], replication=sides["replication"], classifiers=names
+    )
+    return study, truth
 
 
 def one_study(key: str, images: int, twice: int) -> dict[str, Any]:

@@ -125,8 +125,8 @@ def one_split(study: Study, seed: int) -> dict[str, Any]:
     with warnings.catch_warnings():
         for category in (ConvergenceWarning, EstimateWarning):
             warnings.simplefilter("ignore", category)
-        for prefix, options in (("", {}), ("independent_", {"dependence": 0.0})):
-            posterior = bayesrep.fit(study, seed=seed, progress=False, **options)
+        for prefix, dependence in (("", None), ("independent_", 0.0)):
+            posterior = bayesrep.fit(study, seed=seed, progress=False, dependence=dependence)
             found["converged"] &= bool(posterior["posterior"].attrs["converged"])
             for name, given in (("known", study), ("unknown", nameless)):
                 fitted = Fitted(given, posterior)
