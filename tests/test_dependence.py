@@ -131,6 +131,23 @@ def test_patterns_of_contexts_are_counted():
     assert set(map(tuple, more.shown.tolist())) == {(3, 2, 0, 0), (1, 1, 1, 1)}
 
 
+def test_groups_have_patterns_of_their_own():
+    """Groups of equal densities have the likelihood of all images together."""
+    answers = _in_contexts((2, 3))
+    groups = [np.arange(15), np.arange(15, 40)]
+    parts = [replace(_cells(5), contexts=Contexts.of_answers(answers, rows)) for rows in groups]
+    whole = replace(_cells(5), contexts=Contexts.of_answers(answers))
+    found = []
+    with jax.enable_x64(new_val=True):
+        for tables in (parts, [whole]):
+            weights = jnp.log(jnp.broadcast_to(jnp.array([0.3, 0.7]), (len(tables), 2)))
+            mixtures = Mixtures(weights, jnp.array([2.0, 8.0]), jnp.array([3.0, 1.5]))
+            counts = counts_of(tables, 0.1)
+            masses = log_pair_masses(mixtures, counts.pairs)
+            found.append(float(log_likelihood_of(counts, masses, mixtures)))
+    assert found[0] == pytest.approx(found[1], abs=1e-8)
+
+
 def _with_contexts(study, division):
     """The study with answers of so many annotators about each of its images."""
     datasets = {}
