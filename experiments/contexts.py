@@ -1,6 +1,7 @@
 """What some images in two grids tell of the correlation of annotators' answers.
 
     python -m experiments.contexts [--studies 6] [--images 2000] [--twice 200] [--work DIR]
+                                   [--finished]
 
 Studies of a simulator that shares nothing with the model: logit-normal selection frequencies,
 logistic curves, ten classifiers and ten answers an image, of one grid with the intraclass
