@@ -127,8 +127,10 @@ def lay_out(tables: Sequence[Cells], dependence: float = 0.0, leniency: float = 
         if cells.contexts is not None and cells.selection is None:
             every = [each.contexts for each in tables if each.contexts is not None]
             log_answers, patterns = _lay_out_patterns(cells, every, dependence, leniency)
-        on_grid = (jax.device_put(on_pairs(x, cells).T) for x in (log_answers.T, log_choices))
-        return DependentPairs(*on_grid, patterns)
+        log_given, choices = (
+            jax.device_put(on_pairs(x, cells).T) for x in (log_answers.T, log_choices)
+        )
+        return DependentPairs(log_given, choices, patterns)
     if _fits_grid(sizes):
         return GridPairs(jax.device_put(on_pairs(log_choices, cells)), tuple(int(n) for n in sizes))
     size = int(sizes[-1])

@@ -203,7 +203,8 @@ def _answers(
         order = None  # known for the other data set alone
     context = None
     if "context" in rows.columns and not rows["context"].null_count():
-        context = np.unique(rows["context"].to_numpy().astype(np.str_), return_inverse=True)[1]
+        names = rows["context"].unique().sort()
+        context = rows["context"].cast(pl.Enum(names)).to_physical().to_numpy().astype(np.int32)
     answers = WorkerAnswers(
         workers.to_numpy().astype(np.str_),
         placed["row"].to_numpy(),

@@ -37,6 +37,7 @@ class Contexts(NamedTuple):
     @classmethod
     def of_answers(cls, answers: WorkerAnswers, rows: NDArray[np.intp] | None = None) -> Self:
         """Count the patterns of all images, or of some."""
+        assert answers.context is not None
         pairs = np.stack([answers.image, answers.context], axis=1)
         seen, place = np.unique(pairs, axis=0, return_inverse=True)
         shown = np.bincount(place.ravel())
@@ -49,7 +50,7 @@ class Contexts(NamedTuple):
         table[:, seen[order, 0], column] = selected[order], shown[order]
         some = table if rows is None else table[:, rows]
         patterns, images = np.unique(some, axis=1, return_counts=True)
-        return cls(*patterns, images)
+        return cls(patterns[0], patterns[1], images)
 
     def merge(self, other: "Contexts") -> "Contexts":
         """Put patterns of other images beside these."""
@@ -61,7 +62,7 @@ class Contexts(NamedTuple):
         patterns = np.concatenate(list(parts), axis=1)
         patterns, place = np.unique(patterns, axis=1, return_inverse=True)
         images = np.bincount(place.ravel(), np.r_[self.images, other.images])
-        return Contexts(*patterns, images.astype(np.int64))
+        return Contexts(patterns[0], patterns[1], images.astype(np.int64))
 
 
 @dataclass(frozen=True, eq=False)
