@@ -1,14 +1,15 @@
 """Intervals that know workers, and intervals that do not: coverage where workers differ.
 
     python -m experiments.crowds [--studies 30] [--images 2000] [--classifiers 10]
-                                 [--rows NAME,NAME] [--work DIR] [--finished] [--posterior]
+                                 [--rows NAME,NAME] [--work DIR] [--finished] [--joint]
 
 Simulated studies: scenarios two-crowds, one-crowd, two-panels, and workers alike (one crowd
 without any difference between its workers). 95 % intervals of single classifiers and of their mean:
-of the joint model, with the answers by worker and without, and of the worker model, both by
-Laplace; and of EM + spline, by its bootstrap with workers and without. Resumable: finished studies
-are kept in DIR, and `--finished` makes the page of those alone. `--posterior` makes the
-posteriors anew and keeps the page's lines of EM + spline, which are of the same studies.
+of the joint model, with the answers by worker, with counts alone, and with counts and what the
+study says of who answered; and of the worker model, all by Laplace and as by default; and of
+EM + spline, by its bootstrap with workers and without. Resumable: finished studies are kept in DIR,
+and `--finished` makes the page of those alone. `--joint` makes the joint model's lines anew and
+keeps the page's others, which are of the same studies and more.
 """
 
 import argparse
@@ -38,11 +39,13 @@ SCENARIOS = ("two-crowds", "one-crowd", "two-panels", ALIKE)
 KINDS = {
     "known": "joint, workers known",
     "unknown": "joint, counts alone",
+    "told": "joint, people told",
     "model": "worker model",
     "spline": "EM + spline, workers known",
     "spline_unknown": "EM + spline, counts alone",
 }
 POINTS = ("spline", "spline_unknown")
+JOINT = ("known", "unknown", "told")
 ESTIMATOR = EMSpline(components=2, loss="binomial", bounds="everywhere")
 REPLICATES = 200
 WORKERS = 100
@@ -69,8 +72,8 @@ def simulated(scenario: str, seed: int, images: int, classifiers: int) -> Study:
     return replace(study, datasets=datasets)
 
 
-def one_study(key: str, images: int, classifiers: int, *, points: bool = True) -> dict[str, Any]:
-    """What all kinds of intervals hold, their widths, and the errors of their estimates."""
+def one_study(key: str, images: int, classifiers: int, *, others: bool = True) -> dict[str, Any]:
+    """What kinds of intervals hold, the joint model's or all; widths, and errors of estimates."""
     scenario, number = key.rsplit("/", 1)
     seed = int(number)
     study = simulated(scenario, seed, images, classifiers)
@@ -80,22 +83,19 @@ def one_study(key: str, images: int, classifiers: int, *, points: bool = True) -
     with warnings.catch_warnings():
         for category in (ConvergenceWarning, EstimateWarning):
             warnings.simplefilter("ignore", category)
-        joint, model = (
-            Fitted(
-                study,
-                bayesrep.fit(
-                    study, model=name, dependence=0.0, method="laplace", seed=seed, progress=False
-                ),
+        nameless = replace(study, datasets=unknown)
+        given = {"known": (study, "joint"), "told": (nameless, "joint")}
+        given |= {"model": (study, "workers")} if others else {}
+        fits = {
+            name: Fitted(
+                of, bayesrep.fit(of, model=model, method="laplace", seed=seed, progress=False)
             )
-            for name in ("joint", "workers")
-        )
-        both = (study, replace(study, datasets=unknown)) if points else ()
-        values = {name: estimates(of, seed) for name, of in zip(POINTS, both, strict=points)}
-    draws = {
-        "known": joint.draws_over_crowds,
-        "unknown": joint.adjusted_draws,
-        "model": model.draws_over_crowds,
-    }
+            for name, (of, model) in given.items()
+        }
+        both = (study, nameless) if others else ()
+        values = {name: estimates(of, seed) for name, of in zip(POINTS, both, strict=others)}
+    draws = {name: each.draws_over_crowds for name, each in fits.items()}
+    draws["unknown"] = fits["known"].adjusted_draws
     middle = {name: each.mean(axis=(0, 1)) for name, each in draws.items()}
     middle |= {name: of[0] for name, of in values.items()}
     draws |= {name: of[1:] for name, of in values.items()}
@@ -145,13 +145,14 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"scenarios": found}
 
 
-def with_points(found: Mapping[str, Any], page: Mapping[str, Any]) -> dict[str, Any]:
-    """What was found, with a page's facts of EM + spline of the same studies."""
+def with_others(found: Mapping[str, Any], page: Mapping[str, Any]) -> dict[str, Any]:
+    """What was found of the joint model, with a page's facts of the others."""
     rows: dict[str, Any] = {}
     for scenario, facts in found["scenarios"].items():
         old = page["scenarios"][scenario]
-        points = {name: value for name, value in old.items() if name.startswith("spline")}
-        rows[scenario] = facts | {f"{name}_studies": old["studies"] for name in POINTS} | points
+        others = [kind for kind in KINDS if kind not in JOINT]
+        kept = {name: value for name, value in old.items() if name.startswith((*others,))}
+        rows[scenario] = facts | {f"{name}_studies": old["studies"] for name in others} | kept
     return {"scenarios": rows}
 
 
@@ -199,26 +200,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", type=lambda text: tuple(text.split(",")), default=SCENARIOS)
     parser.add_argument("--work", type=Path, default=Path("build/experiments"))
     parser.add_argument("--finished", action="store_true")
-    parser.add_argument("--posterior", action="store_true", help="keep the page's other lines")
+    parser.add_argument("--joint", action="store_true", help="keep the page's other lines")
     arguments = parser.parse_args(argv)
     if arguments.studies < 2:
         parser.error("--studies must be 2 at least")
     if unknown := sorted(set(arguments.rows) - set(SCENARIOS)):
         parser.error(f"--rows: {unknown[0]} is none of {', '.join(SCENARIOS)}")
     size = arguments.images, arguments.classifiers
-    kind = "crowds-posterior" if arguments.posterior else "crowds"
+    kind = "crowds-joint" if arguments.joint else "crowds"
     ledger = arguments.work / f"{kind}-{size[0]}-{size[1]}.jsonl"
-    make = partial(one_study, points=not arguments.posterior)
+    make = partial(one_study, others=not arguments.joint)
     keys = [f"{row}/{seed}" for seed in range(arguments.studies) for row in arguments.rows]
     results = resume(ledger, keys, lambda key: make(key, *size), finished=arguments.finished)
     found = numbers(results)
-    if arguments.posterior:
-        found = with_points(found, read_numbers("crowds"))
+    if arguments.joint:
+        found = with_others(found, read_numbers("crowds"))
     text = table(found)
     print(text)
     command = (
         f"python -m experiments.crowds --studies {arguments.studies} --images {size[0]} "
-        f"--classifiers {size[1]}{' --posterior' if arguments.posterior else ''}"
+        f"--classifiers {size[1]}{' --joint' if arguments.joint else ''}"
     )
     remarks = (
         f"{size[0]} + {size[0]} images and {size[1]} classifiers, 10 answers an image; posteriors "

@@ -9,9 +9,10 @@ raters in two crowds. Either one of the crowds rates both halves, or each its ow
 every image of the second half is a noisy measurement: images with a no stay with probability 1/2.
 The others are counted (yes only; maybe and no are none). Both the split and the selection look at
 annotators alone, so the true gap between the populations is zero for every classifier. Some of the
-images, and all classifiers, are fitted as by default; intervals of the populations' gaps that know
-who answered are held against those that take counts alone. Resumable: finished splits are kept in
-DIR.
+images, and all classifiers, are fitted as by default, and as if answers about an image were known
+to be independent; intervals of the populations' gaps that know who answered are held against those
+that take counts alone, and against the point estimates' by bootstrap. Resumable: finished splits
+are kept in DIR.
 """
 
 import argparse
@@ -26,8 +27,10 @@ import numpy as np
 import polars as pl
 
 import bayesrep
-from bayesrep import Study, WorkerAnswers
-from bayesrep.errors import ConvergenceWarning
+from bayesrep import Study, SufficientStatistics, WorkerAnswers
+from bayesrep.errors import ConvergenceWarning, EstimateWarning
+from bayesrep.estimators import EMSpline, Naive, Raw
+from bayesrep.estimators.replicates import bootstrap
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.table_format import columns, percent
 from bayesrep.sources.imagenetv2 import VALIDATION_SET, read_test_set
@@ -38,7 +41,17 @@ from experiments.results import save
 
 KEPT = 0.5
 DESIGNS = ("one crowd", "two crowds")
-LABELS = {"known": "workers known", "unknown": "counts alone"}
+LABELS = {
+    "known": "joint, workers known",
+    "unknown": "joint, counts alone",
+    "independent_known": "joint, rho = 0, workers known",
+    "independent_unknown": "joint, rho = 0, counts alone",
+    "raw": "as measured",
+    "naive": "naive",
+    "em-spline": "EM + spline (K = 2, binomial)",
+}
+EM_SPLINE = EMSpline(components=2, loss="binomial", bounds="everywhere")
+REPLICATES = 100
 
 
 def published(raters: Path, folder: Path) -> tuple[pl.DataFrame, np.ndarray, tuple[str, ...]]:
@@ -97,23 +110,45 @@ def split(answers: pl.DataFrame, correct: np.ndarray, images: int, design: str, 
 
 
 def one_split(study: Study, seed: int) -> dict[str, Any]:
-    """Gaps of the populations, and what both kinds of intervals hold of 0."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        posterior = bayesrep.fit(study, seed=seed, progress=False, dependence=0.0)
-    nameless = {role: replace(data, answers=None) for role, data in study.datasets.items()}
+    """Gaps of the populations, and what every kind of intervals holds of 0."""
+    nameless = replace(
+        study,
+        datasets={role: replace(data, answers=None) for role, data in study.datasets.items()},
+    )
     count = len(study.classifiers)
     found: dict[str, Any] = {
         "classifiers": count,
         "images": [len(study.reference.images), len(study.replication.images)],
         "annotators": float(np.mean([data.shown.mean() for data in study.datasets.values()])),
-        "converged": bool(posterior["posterior"].attrs["converged"]),
+        "converged": True,
     }
-    for name, given in (("known", study), ("unknown", replace(study, datasets=nameless))):
-        fitted = Fitted(given, posterior)
-        gaps = (fitted.population_draws - fitted.draws_over_crowds).reshape(-1, count)
-        found[name] = {"gap": float(gaps.mean()), **held(gaps, np.zeros(count))}
+    with warnings.catch_warnings():
+        for category in (ConvergenceWarning, EstimateWarning):
+            warnings.simplefilter("ignore", category)
+        for prefix, dependence in (("", None), ("independent_", 0.0)):
+            posterior = bayesrep.fit(study, seed=seed, progress=False, dependence=dependence)
+            found["converged"] &= bool(posterior["posterior"].attrs["converged"])
+            for name, given in (("known", study), ("unknown", nameless)):
+                fitted = Fitted(given, posterior)
+                gaps = fitted.population_draws - fitted.draws_over_crowds
+                found[prefix + name] = held_of_zero(gaps.reshape(-1, count))
+        for method in (Raw(), Naive(), EM_SPLINE):
+            found[method.name] = held_of_zero(*bootstrapped(nameless, method, seed))
     return found
+
+
+def bootstrapped(study: Study, method: Any, seed: int) -> tuple[np.ndarray, float]:
+    """Gaps of replicates [B, C] by a point estimate, and the study's own mean gap."""
+    blocks = bootstrap(study, SufficientStatistics.of(study), size=REPLICATES, seed=seed)
+    # Row 0 of every block is the study.
+    rows = [block.reference.accuracy() - method(block, seed=seed).value for block in blocks]
+    return np.concatenate([row[1:] for row in rows]), float(rows[0][0].mean())
+
+
+def held_of_zero(gaps: np.ndarray, gap: float | None = None) -> dict[str, float]:
+    """The mean gap, and what intervals of draws or replicates [B, C] hold of 0."""
+    mean = float(gaps.mean()) if gap is None else gap
+    return {"gap": mean, **held(gaps, np.zeros(gaps.shape[1]))}
 
 
 def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -121,17 +156,18 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for row in dict.fromkeys(result["key"].rsplit("/", 1)[0] for result in results):
         of = [r for r in results if r["key"].startswith(f"{row}/")]
-        gaps = np.array([r["known"]["gap"] for r in of])
         facts: dict[str, Any] = {
             "splits": len(of),
             "annotators": float(np.mean([r["annotators"] for r in of])),
             "classifiers": of[0]["classifiers"],
             "images": np.mean([r["images"] for r in of], axis=0).tolist(),
             "converged": float(np.mean([r["converged"] for r in of])),
-            "gap": float(gaps.mean()),
-            "gap_se": float(gaps.std(ddof=1) / np.sqrt(len(of))),
-            "scatter": float(gaps.std(ddof=1)),
         }
+        for name in LABELS:
+            gaps = np.array([r[name]["gap"] for r in of])
+            facts[f"{name}_gap"] = float(gaps.mean())
+            facts[f"{name}_gap_se"] = float(gaps.std(ddof=1) / np.sqrt(len(of)))
+            facts[f"{name}_scatter"] = float(gaps.std(ddof=1))
         found[row] = facts | averaged(of, LABELS)
     return {"designs": found}
 
@@ -150,7 +186,7 @@ def table(found: Mapping[str, Any]) -> str:
             percent(facts[f"{name}_single_width"], 2),
             *(percent(facts[f"{name}_mean{part}"], 1) for part in ("", "_se")),
             percent(facts[f"{name}_mean_width"], 2),
-            *(percent(facts[part], 2) for part in ("gap", "gap_se", "scatter")),
+            *(percent(facts[f"{name}_{part}"], 2) for part in ("gap", "gap_se", "scatter")),
         ]
         for row, facts in found["designs"].items()
         for name, label in LABELS.items()
@@ -168,9 +204,12 @@ def remarks(found: Mapping[str, Any]) -> str:
         f"labels in two random halves, and {classifiers} classifiers. "
         f"{min(annotators):.1f} to {max(annotators):.1f} answers an image are counted. The true "
         "gap of the populations is 0; 'single' is the share of classifiers whose 95 % interval "
-        "of it holds 0, 'mean' that of splits whose mean gap's does; widths, gap (mean over "
-        "splits), its standard error and its scatter over splits (sd) are in points. Splits are of "
-        "the same images and raters: drawn anew from those, not from all that there are. At least "
+        "of it holds 0, 'mean' that of splits whose mean gap's does; joint: of weighted draws, the "
+        "correlation of answers integrated or taken to be 0; other methods: by bootstrap, of "
+        f"{REPLICATES} replicates; the jackknife takes two answers an image, and some have one. "
+        "Widths, gap (mean over splits), its standard error and its scatter over splits (sd) are "
+        "in points. Splits are of the same images and raters: drawn anew from those, not from all "
+        "that there are. At least "
         f"{percent(usable, 0)} % of the fits of a row ended in draws that hold."
     )
 

@@ -11,6 +11,7 @@ import pytest
 from simulated_workers import write_answers
 
 import bayesrep
+from bayesrep import SufficientStatistics
 from bayesrep.cli import main
 from bayesrep.collect import read_collection
 from bayesrep.lab import match_images
@@ -114,3 +115,7 @@ def test_what_is_chosen_is_measured_again(folder, monkeypatch, capsys):
     assert (study.reference.name, study.replication.name) == ("v1", "candidates")
     assert study.replication.shown.max() == 10
     assert study.replication.answers is not None
+    # The grids of a collection are known: every answer about an image is of one.
+    contexts = SufficientStatistics.of(study).replication.contexts
+    assert contexts is not None
+    assert contexts.images.sum() == len(study.replication.images)

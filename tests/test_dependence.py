@@ -1,5 +1,6 @@
 """Answers that depend on each other: the likelihood, what it recovers, and the posterior."""
 
+from collections import Counter
 from dataclasses import replace
 
 import jax
@@ -18,12 +19,20 @@ from bayesrep.errors import OptionError
 from bayesrep.inference import annotators
 from bayesrep.inference.problem import pose, programs
 from bayesrep.models import MODELS
-from bayesrep.models.counts import DependentPairs, lay_out, log_pair_masses
+from bayesrep.models.counts import (
+    DependentPairs,
+    counts_of,
+    lay_out,
+    log_likelihood_of,
+    log_nodes,
+    log_pair_masses,
+)
 from bayesrep.models.mixtures import Mixtures
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.binomial import log_binomial
 from bayesrep.numerics.settings import own_settings
-from bayesrep.studies.statistics import Cells
+from bayesrep.studies.statistics import Cells, Contexts, SufficientStatistics
+from bayesrep.studies.worker_answers import WorkerAnswers
 
 
 def _cells(shown: int) -> Cells:
@@ -53,7 +62,7 @@ def test_masses_are_integrals_over_s():
     weights, a, b, rho = np.array([0.3, 0.7]), np.array([2.0, 8.0]), np.array([3.0, 1.5]), 0.1
     with jax.enable_x64(new_val=True):
         mixtures = Mixtures(*map(jnp.asarray, (np.log(weights)[None], a, b)))
-        pairs = lay_out(_cells(6), rho)
+        pairs = lay_out([_cells(6)], rho)
         assert isinstance(pairs, DependentPairs)
         masses = np.exp(np.asarray(log_pair_masses(mixtures, pairs)[0] + pairs.log_choices))
 
@@ -63,6 +72,109 @@ def test_masses_are_integrals_over_s():
 
     for k in (0, 3, 6):
         assert abs(masses[k] - integrate.quad(joint, 0, 1, args=(k,))[0]) < 1e-8
+
+
+def _in_contexts(division: tuple[int, ...], images: int = 40) -> WorkerAnswers:
+    """Answers about images that are each seen in contexts of so many annotators."""
+    rng = np.random.default_rng(3)
+    context = np.repeat(np.arange(len(division)), division)
+    image = np.repeat(np.arange(images), len(context))
+    of_answer = 10 * image + np.tile(context, images)
+    order = rng.permutation(len(image))  # nothing depends on the order of the rows
+    chosen = rng.random(len(image)) < 0.6
+    return WorkerAnswers.of(
+        image[order], np.arange(len(image)), chosen[order], context=of_answer[order]
+    )
+
+
+def test_counts_by_context_are_integrals_over_s():
+    """Of 3 + 2 + 1 answers, ρ = 0.1: each pattern by adaptive quadrature, totals by their sum."""
+    weights, a, b = np.array([0.3, 0.7]), np.array([2.0, 8.0]), np.array([3.0, 1.5])
+    every = np.array(list(np.ndindex(4, 3, 2)))
+    contexts = Contexts(every, np.broadcast_to([3, 2, 1], every.shape), np.ones(len(every), int))
+    with jax.enable_x64(new_val=True):
+        mixtures = Mixtures(*map(jnp.asarray, (np.log(weights)[None], a, b)))
+        counts = counts_of([replace(_cells(6), contexts=contexts)], 0.1)
+        assert isinstance(counts.pairs, DependentPairs)
+        assert counts.pairs.patterns is not None
+        masses = log_pair_masses(mixtures, counts.pairs)
+        total = np.exp(np.asarray(masses[0] + counts.pairs.log_choices))
+        by_pattern = logsumexp(log_nodes(mixtures, counts.pairs.patterns)[0], axis=-1)
+        likelihood = float(log_likelihood_of(counts, masses, mixtures))
+    n_choices = log_binomial(np.array([3, 2, 1]), every).sum(axis=1)
+    by_pattern = np.exp(by_pattern + n_choices)
+
+    def joint(s: float, pattern: np.ndarray) -> float:
+        law = stats.betabinom.pmf(pattern, [3, 2, 1], 9 * s, 9 * (1 - s)).prod()
+        return float(weights @ stats.beta.pdf(s, a, b)) * law
+
+    wanted = [integrate.quad(joint, 0, 1, args=(pattern,))[0] for pattern in every]
+    np.testing.assert_allclose(by_pattern, wanted, atol=1e-8)
+    np.testing.assert_allclose(total, np.bincount(every.sum(axis=1), wanted), atol=1e-8)
+    assert abs(likelihood - (np.log(wanted) - n_choices).sum()) < 1e-5
+
+
+def test_patterns_of_contexts_are_counted():
+    """Whatever the order of contexts and answers; shards have the patterns of the whole."""
+    answers = _in_contexts((2, 3))
+    found = Contexts.of_answers(answers)
+    np.testing.assert_array_equal(found.shown, np.broadcast_to([3, 2], found.shown.shape))
+    context = np.asarray(answers.context)
+    chosen = np.bincount(context[answers.selected], minlength=context.max() + 1).reshape(-1, 2)
+    wanted = Counter((three, two) for two, three in chosen.tolist())
+    patterns = map(tuple, found.selected.tolist())
+    assert dict(zip(patterns, found.images.tolist(), strict=True)) == wanted
+    shards = (Contexts.of_answers(answers, np.arange(*ends)) for ends in ((0, 15), (15, 40)))
+    assert all(map(np.array_equal, next(shards).merge(next(shards)), found))
+    more = found.merge(Contexts.of_answers(_in_contexts((1, 1, 1, 1))))
+    assert more.shown.shape[1] == 4
+    assert set(map(tuple, more.shown.tolist())) == {(3, 2, 0, 0), (1, 1, 1, 1)}
+
+
+def test_groups_have_patterns_of_their_own():
+    """Groups of equal densities have the likelihood of all images together."""
+    answers = _in_contexts((2, 3))
+    groups = [np.arange(15), np.arange(15, 40)]
+    parts = [replace(_cells(5), contexts=Contexts.of_answers(answers, rows)) for rows in groups]
+    whole = replace(_cells(5), contexts=Contexts.of_answers(answers))
+    found = []
+    with jax.enable_x64(new_val=True):
+        for tables in (parts, [whole]):
+            weights = jnp.log(jnp.broadcast_to(jnp.array([0.3, 0.7]), (len(tables), 2)))
+            mixtures = Mixtures(weights, jnp.array([2.0, 8.0]), jnp.array([3.0, 1.5]))
+            counts = counts_of(tables, 0.1)
+            masses = log_pair_masses(mixtures, counts.pairs)
+            found.append(float(log_likelihood_of(counts, masses, mixtures)))
+    assert found[0] == pytest.approx(found[1], abs=1e-8)
+
+
+def _with_contexts(study, division):
+    """The study with answers of so many annotators about each of its images."""
+    datasets = {}
+    for role, data in study.datasets.items():
+        answers = _in_contexts(division, len(data.images))
+        selected, shown = answers.counts(len(data.images))
+        datasets[role] = replace(data, selected=selected, shown=shown, answers=answers)
+    return replace(study, datasets=datasets)
+
+
+def test_contexts_are_read_as_they_were_written(tmp_path):
+    study = _with_contexts(zoo.study("tiny"), (2, 3))
+    study.write(tmp_path / "study")
+    again = bayesrep.read_study(tmp_path / "study")
+    one, two = map(SufficientStatistics.of, (study, again))
+    assert one == two
+    assert one.reference.contexts is not None
+    # Statistics of other contexts are other statistics, since a fit depends on them.
+    other = replace(study.reference, answers=_in_contexts((5,), len(study.reference.images)))
+    other = replace(study, datasets={**study.datasets, "reference": other})
+    assert SufficientStatistics.of(other).digest() != one.digest()
+
+
+@pytest.mark.parametrize(("division", "learns"), [((1, 1, 1), False), ((2, 1), True)])
+def test_answers_that_are_all_of_other_contexts_are_independent(division, learns):
+    study = _with_contexts(zoo.study("tiny"), division)
+    assert annotators.learns_dependence(pose(study, model="joint", options={})) == learns
 
 
 @pytest.mark.parametrize("curve", ["bernstein", "spline"])

@@ -9,6 +9,7 @@ import pytest
 import zoo
 from refusals import check, refusal, refused
 
+import bayesrep
 from bayesrep.cli import main
 from bayesrep.errors import ClusterError, OptionError
 from bayesrep.lab import (
@@ -27,7 +28,7 @@ from bayesrep.lab import (
 )
 from bayesrep.lab.design_widths import SimulatedDesigns
 from bayesrep.lab.populations import adjusted_accuracies, draw_study
-from bayesrep.lab.simulate_design import Outcome, outcome
+from bayesrep.lab.simulate_design import Outcome, normal_posterior, outcome
 from bayesrep.parallel import open_pool
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.plan_text import batch_text, plan_facts, plan_text
@@ -299,6 +300,21 @@ def test_one_outcome(pilot):
         assert np.isnan(found.pair_width) == (world is one)
     again = outcome(world, Design(200, 5, 50, 2), **of)
     assert {**again._asdict(), "pair_width": 0} == {**found._asdict(), "pair_width": 0}
+
+
+def test_planned_studies_are_fitted_as_by_default():
+    """Both ways learn the correlation; widths within 20 % of each other, and as a real fit's."""
+    design = Design(200, 10)
+    of = {"leniency": 0.5, "seed": 2}
+    study = draw_study(WORLD, design, **of)
+    drawn = normal_posterior(study, seed=2)["posterior"]
+    fitted = bayesrep.fit(study, method="laplace", seed=2, progress=False)["posterior"]
+    sd = [each["bias_corrected_gap"].values.mean(axis=-1).std() for each in (drawn, fitted)]
+    assert abs(np.log(sd[0] / sd[1])) < 0.2
+    for each in (drawn, fitted):
+        assert each["dependence"].values.std() > 0
+    planned_width = outcome(WORLD, design, **of, way="laplace").mean_width
+    assert planned_width == pytest.approx(2 * 1.96 * sd[1], rel=0.1)
 
 
 PILOT_COSTS = ["--cost-answer", "0.03", "--cost-image", "0.1", "--quiet"]

@@ -82,7 +82,13 @@ def find_level(
 
 
 def learns_dependence(problem: Problem) -> bool:
-    """Return whether ρ is integrated: not if it is given, the model's own, or workers' alone."""
+    """Return whether ρ is integrated: not if it is given, the model's own, or workers' alone.
+
+    Nor where every answer about an image is from another context.
+    """
+    contexts = [table.contexts for tables in problem.cells for table in tables.values()]
+    if all(each is not None and each.shown.max() == 1 for each in contexts):
+        return False
     return _is_free(problem, "dependence")
 
 

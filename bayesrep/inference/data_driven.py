@@ -101,7 +101,7 @@ def _programs(options: JointOptions, structure: Any, shapes: Any) -> Programs:
         mixtures = sample_mixtures(options, len(datasets), 1)
         for index, (mixture, counts) in enumerate(zip(mixtures, datasets, strict=True)):
             log_mass_of = log_pair_masses(mixture, counts.pairs)
-            numpyro.factor(f"counts_{index}", log_likelihood_of(counts, log_mass_of))
+            numpyro.factor(f"counts_{index}", log_likelihood_of(counts, log_mass_of, mixture))
 
     # The text of other code's options does not identify them.
     is_own = any(type(options) is model.options for model in MODELS.list_own())

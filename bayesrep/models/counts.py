@@ -6,6 +6,7 @@ compiled program. Dimensions: `component` K, `cell` the M pairs, `point` of the 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import NamedTuple, TypeAlias
 
 import jax
@@ -25,7 +26,7 @@ from bayesrep.numerics.beta_binomial import (
     log_masses,
     virtual_annotators,
 )
-from bayesrep.studies.statistics import Cells
+from bayesrep.studies.statistics import Cells, Contexts
 from bayesrep.types import Float, Int, Ints, Shaped, no_type_check
 
 ByPoint: TypeAlias = Float[Array, "classifier group point"]
@@ -58,11 +59,19 @@ class ListedPairs(NamedTuple):
     log_choices: PerCell
 
 
+class Patterns(NamedTuple):
+    """Images by the pairs (k_g, n_g) of their contexts g, and their likelihood."""
+
+    log_given: Float[Array, "pattern node"]  # log Π_g P(k_g | n_g, s) without factors C(n_g, k_g)
+    images: Float[Array, "group pattern"]
+
+
 class DependentPairs(NamedTuple):
     """Any pairs (k, n) of answers with an intraclass correlation within an image."""
 
     log_given: Float[Array, "cell node"]  # log P(k | n, s) without C(n, k), at the quadrature nodes
     log_choices: PerCell
+    patterns: Patterns | None = None  # of all images, where their contexts are known
 
 
 Pairs: TypeAlias = GridPairs | ListedPairs | DependentPairs
@@ -106,16 +115,22 @@ def pair_of_cells(cells: Cells) -> Ints:
     return np.searchsorted(sizes, cells.shown) * (sizes[-1] + 1) + cells.selected
 
 
-def lay_out(cells: Cells, dependence: float = 0.0, leniency: float = 0.0) -> Pairs:
-    """Lay out the pairs of completed cells for the likelihood."""
+def lay_out(tables: Sequence[Cells], dependence: float = 0.0, leniency: float = 0.0) -> Pairs:
+    """Lay out the pairs of every group's completed cells for the likelihood."""
+    cells = tables[0]
     sizes = np.unique(cells.shown)
     log_choices = log_binomial(cells.shown, cells.selected)
     rejected = cells.shown - cells.selected
     if dependence > 0 or leniency != 0:
         log_answers = logit_quadrature.log_dependent(cells.selected, rejected, dependence, leniency)
-        return DependentPairs(
-            *(jax.device_put(on_pairs(x, cells).T) for x in (log_answers.T, log_choices))
+        patterns = None
+        if cells.contexts is not None and cells.selection is None:
+            every = [each.contexts for each in tables if each.contexts is not None]
+            log_answers, patterns = _lay_out_patterns(cells, every, dependence, leniency)
+        log_given, choices = (
+            jax.device_put(on_pairs(x, cells).T) for x in (log_answers.T, log_choices)
         )
+        return DependentPairs(log_given, choices, patterns)
     if _fits_grid(sizes):
         return GridPairs(jax.device_put(on_pairs(log_choices, cells)), tuple(int(n) for n in sizes))
     size = int(sizes[-1])
@@ -127,6 +142,40 @@ def lay_out(cells: Cells, dependence: float = 0.0, leniency: float = 0.0) -> Pai
         rejected=jax.device_put(rejected.astype(float)),
         log_choices=jax.device_put(log_choices),
     )
+
+
+def _lay_out_patterns(
+    cells: Cells, tables: Sequence[Contexts], dependence: float, leniency: float
+) -> tuple[Float[np.ndarray, "cell node"], Patterns]:
+    """Compute log P(k | n, s) without C(n, k) of images seen in these contexts, and by pattern."""
+    every = reduce(Contexts.merge, tables)
+    chosen, shown = every.selected, every.shown
+    log_given = sum(
+        logit_quadrature.log_dependent(k, n - k, dependence, leniency)
+        for k, n in zip(chosen.T, shown.T, strict=True)
+    )
+    # Merged with no further images, all tables have the patterns of all.
+    none = every._replace(images=np.zeros_like(every.images))
+    images = np.stack([each.merge(none).images for each in tables]).astype(float)
+    # The count of all contexts is the sum of theirs: a convolution, for every division of n.
+    designs, place = np.unique(shown, axis=0, return_inverse=True)
+    share = np.bincount(place.ravel(), every.images)
+    mass = np.zeros((len(cells.shown), logit_quadrature.N_NODES))
+    for design, weight in zip(designs, share, strict=True):
+        law = np.ones((1, logit_quadrature.N_NODES))
+        for n in design[design > 0].tolist():
+            k = np.arange(n + 1)
+            one = logit_quadrature.log_dependent(k, n - k, dependence, leniency)
+            one = np.exp(one + log_binomial(n, k)[:, None])
+            both = np.zeros((len(law) + n, law.shape[1]))
+            for at in range(n + 1):
+                both[at : at + len(law)] += one[at] * law
+            law = both
+        of_design = cells.shown == design.sum()
+        mass[of_design] += weight / share[designs.sum(axis=1) == design.sum()].sum() * law
+    log_mass = np.log(np.maximum(mass, MIN_PAIR_PROBABILITY))
+    log_mass -= log_binomial(cells.shown, cells.selected)[:, None]
+    return log_mass, Patterns(*map(jax.device_put, (log_given, images)))
 
 
 def find_possible_pairs(cells: Cells) -> Truncation | None:
@@ -150,7 +199,7 @@ def counts_of(
     """Build the counts of one data set from the completed cells of every group."""
     images = jax.device_put(images_on_pairs(tables))
     # A correlation or leniency that a fit integrates is 0 where it samples.
-    pairs = lay_out(tables[0], dependence or 0.0, leniency or 0.0)
+    pairs = lay_out(tables, dependence or 0.0, leniency or 0.0)
     return Counts(pairs, images, find_possible_pairs(tables[0]))
 
 
@@ -200,8 +249,10 @@ def log_tables(mixtures: Mixtures, pairs: Pairs, family: Curves) -> Tables:
     return log_node_tables(mixtures, pairs)
 
 
-def log_nodes(mixtures: Mixtures, pairs: DependentPairs) -> Float[Array, "group cell node"]:
-    """Compute log P(k, node | n) without C(n, k)."""
+def log_nodes(
+    mixtures: Mixtures, pairs: DependentPairs | Patterns
+) -> Float[Array, "group cell node"]:
+    """Compute log P(k, node | n) without C(n, k), or of the counts by context."""
     log_density = logit_quadrature.log_mixture_weights(*mixtures)
     return log_density[:, None, :] + pairs.log_given[None]
 
@@ -263,8 +314,12 @@ def log_pairs_kept(counts: Counts, log_mass: ByPair) -> ByPair:
     return jnp.where(keeps > 0, whole + log_keeps, log_keeps)
 
 
-def log_likelihood_of(counts: Counts, log_mass: ByPair) -> Float[Array, ""]:
+def log_likelihood_of(counts: Counts, log_mass: ByPair, mixtures: Mixtures) -> Float[Array, ""]:
     """Compute the log likelihood of the counts, but for factors without parameters."""
+    pairs = counts.pairs
+    if isinstance(pairs, DependentPairs) and pairs.patterns is not None:
+        of_pattern = logsumexp(log_nodes(mixtures, pairs.patterns), axis=-1)
+        return jnp.sum(pairs.patterns.images * of_pattern)
     return jnp.sum(counts.images * log_kept(counts, log_mass)[0])
 
 

@@ -193,7 +193,7 @@ def condition(
     """Condition mixtures and curves, probabilities at the family's points, on the data."""
     cells = predict_cells(data, family, mixtures, curves)
     for index, (counts, masses) in enumerate(zip(data.datasets, cells.log_mass, strict=True)):
-        numpyro.factor(f"counts_{index}", log_likelihood_of(counts, masses))
+        numpyro.factor(f"counts_{index}", log_likelihood_of(counts, masses, mixtures[index]))
     log_right = answers.log_likelihood(data.correct, data.wrong, cells.right)
     # In the plate, so that the density knows which part is a classifier's.
     with numpyro.plate("classifier", len(data.correct)):

@@ -66,8 +66,8 @@ def _describe_design(plan: "Plan", words: Words) -> list[str]:
     return [
         f"Collect {design.images:,} {words.images} of each data set with {design.answers} answers "
         f"about each: {total:,} answers, {who}; cost {plan.cost:,.2f}.",
-        f"Show an {words.image} in as many different grids as it has answers: answers in one grid "
-        "go together.",
+        f"Show an {words.image} in as many different grids as it has answers, and keep which (a "
+        "column context): answers in one grid go together.",
         "",
         f"Expected width of the 95 % interval of the mean gap: {100 * plan.width:.2f} points "
         f"({100 * plan.range[0]:.2f} to {100 * plan.range[1]:.2f} from study to study); of one "

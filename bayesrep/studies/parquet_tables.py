@@ -42,7 +42,7 @@ def read_counts_alone(path: Path, problems: Problems) -> pl.DataFrame | None:
 
 
 def read_annotations(path: Path, problems: Problems) -> pl.DataFrame | None:
-    """Read the answers by worker: dataset, image, worker, selected[, position]; or None."""
+    """Read the answers by worker: dataset, image, worker, selected[, position][, context]."""
     file = path / layout.ANNOTATIONS_FILE
     if not file.exists():
         return None
@@ -68,6 +68,7 @@ def read_annotations(path: Path, problems: Problems) -> pl.DataFrame | None:
         pl.col("worker").cast(pl.String),
         pl.col("selected").cast(pl.Int64) == 1,
         *(pl.col(name).cast(pl.Float64) for name in order),
+        *(pl.col(name).cast(pl.String) for name in ("context",) if name in rows.columns),
     )
 
 

@@ -201,12 +201,17 @@ def _answers(
     order = rows["position"] if "position" in rows.columns else None
     if order is not None and order.null_count() == len(order):
         order = None  # known for the other data set alone
+    context = None
+    if "context" in rows.columns and not rows["context"].null_count():
+        names = rows["context"].unique().sort()
+        context = rows["context"].cast(pl.Enum(names)).to_physical().to_numpy().astype(np.int32)
     answers = WorkerAnswers(
         workers.to_numpy().astype(np.str_),
         placed["row"].to_numpy(),
         code.to_numpy(),
         rows["selected"].to_numpy(),
         None if order is None else order.to_numpy(),
+        context,
     )
     broken = answers.violations(where, images.to_list(), selected, total)
     return answers if problems.take(broken) else None

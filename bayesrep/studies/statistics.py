@@ -5,9 +5,9 @@ For one classifier an image enters only through (selected, shown, correct).
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,48 @@ from bayesrep.studies.selection import Selection, truncating
 from bayesrep.studies.study import Study, need_study
 from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.studies.vocabulary import IMAGE_WORDS, Words, words_of
+from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Floats, Ints
 
 _CHUNK_IMAGES = 16_384  # images reduced at a time, for memory and to stay inside the cache
+
+
+class Contexts(NamedTuple):
+    """Images by pattern: the pairs (k_g, n_g) of the contexts g in which an image was seen."""
+
+    selected: Ints  # [pattern, context], 0 beyond the contexts of an image
+    shown: Ints  # [pattern, context], decreasing
+    images: Ints  # [pattern]
+
+    @classmethod
+    def of_answers(cls, answers: WorkerAnswers, rows: NDArray[np.intp] | None = None) -> Self:
+        """Count the patterns of all images, or of some."""
+        assert answers.context is not None
+        pairs = np.stack([answers.image, answers.context], axis=1)
+        seen, place = np.unique(pairs, axis=0, return_inverse=True)
+        shown = np.bincount(place.ravel())
+        selected = np.bincount(place.ravel()[answers.selected], minlength=len(shown))
+        # Contexts have no order: largest first, images with equal counts have equal patterns.
+        order = np.lexsort((-selected, -shown, seen[:, 0]))
+        image, first = np.unique(seen[:, 0], return_index=True)
+        column = np.arange(len(order)) - np.repeat(first, np.diff([*first, len(order)]))
+        table = np.zeros((2, image.max() + 1, column.max() + 1), dtype=np.int64)
+        table[:, seen[order, 0], column] = selected[order], shown[order]
+        some = table if rows is None else table[:, rows]
+        patterns, images = np.unique(some, axis=1, return_counts=True)
+        return cls(patterns[0], patterns[1], images)
+
+    def merge(self, other: "Contexts") -> "Contexts":
+        """Put patterns of other images beside these."""
+        width = max(self.shown.shape[1], other.shown.shape[1])
+        parts = (
+            [np.pad(counts, ((0, 0), (0, width - counts.shape[1]))) for counts in each[:2]]
+            for each in (self, other)
+        )
+        patterns = np.concatenate(list(parts), axis=1)
+        patterns, place = np.unique(patterns, axis=1, return_inverse=True)
+        images = np.bincount(place.ravel(), np.r_[self.images, other.images])
+        return Contexts(patterns[0], patterns[1], images.astype(np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +84,9 @@ class Cells(Compared):
     squares : int64 [M]
         Sums over each cell's images of the squared number of classifiers that are right: how often
         they are right together. None where that is not known.
+    contexts
+        The images again by how their counts divide into contexts, such as grids; None where that
+        is not known.
 
     Raises
     ------
@@ -58,6 +100,7 @@ class Cells(Compared):
     correct: Ints
     selection: Selection | None = None
     squares: Ints | None = None
+    contexts: Contexts | None = None
 
     def __post_init__(self) -> None:
         for violation in self._violations():
@@ -132,7 +175,7 @@ class Cells(Compared):
         if self.squares is not None:
             squares = np.zeros(len(shown), dtype=np.int64)
             squares[cell] = self.squares
-        return Cells(selected, shown, images, correct, self.selection, squares)
+        return Cells(selected, shown, images, correct, self.selection, squares, self.contexts)
 
     def completed(self, shown: Ints) -> "Cells":
         """Extend the counts to the cells of every number selected, from 0 to n.
@@ -245,7 +288,8 @@ class SufficientStatistics(Compared):
         yield "\0".join(self.classifiers).encode()
         others = sorted(set(self.cells) - set(REQUIRED_ROLES))
         for cells in (self.cells[role] for role in (*REQUIRED_ROLES, *others)):
-            for counts in (cells.selected, cells.shown, cells.images, cells.correct, cells.squares):
+            counted = (cells.selected, cells.shown, cells.images, cells.correct, cells.squares)
+            for counts in (*counted, *(cells.contexts or ())):
                 if counts is None:
                     continue
                 yield f"{counts.shape}".encode()
@@ -275,7 +319,10 @@ def count_cells(data: AnnotatedSet, rows: NDArray[np.intp] | None = None) -> Cel
     """The cells of a data set, or of some of its images."""
     size = len(data.images) if rows is None else len(rows)
     chunks = (slice(start, start + _CHUNK_IMAGES) for start in range(0, size, _CHUNK_IMAGES))
-    return reduce(_merge, (_cells(data, c if rows is None else rows[c]) for c in chunks))
+    cells = reduce(_merge, (_cells(data, c if rows is None else rows[c]) for c in chunks))
+    if data.answers is None or data.answers.context is None or not size:
+        return cells
+    return replace(cells, contexts=Contexts.of_answers(data.answers, rows))
 
 
 def _cells(data: AnnotatedSet, rows: slice | NDArray[np.intp]) -> Cells:
@@ -295,7 +342,10 @@ def _merge(one: Cells, other: Cells) -> Cells:
     squares = None
     if one.squares is not None and other.squares is not None:
         squares = np.concatenate([one.squares, other.squares])
-    return _collect(selected, total, images, correct, squares, one.selection)
+    cells = _collect(selected, total, images, correct, squares, one.selection)
+    if one.contexts is None or other.contexts is None:
+        return cells
+    return replace(cells, contexts=one.contexts.merge(other.contexts))
 
 
 def _collect(

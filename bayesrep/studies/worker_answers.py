@@ -47,6 +47,9 @@ class WorkerAnswers(Compared):
         True if the worker selected the image.
     position : float64 [A] or None
         Increases over a worker's answers: an index or seconds; None if unknown.
+    context : int32 [A] or None
+        Grid, page or session in which an answer was given, the same number for the same one; None
+        if unknown.
     """
 
     workers: NDArray[np.str_]
@@ -54,6 +57,7 @@ class WorkerAnswers(Compared):
     worker: NDArray[np.int32]
     selected: Bools
     position: NDArray[np.float64] | None = None
+    context: NDArray[np.int32] | None = None
 
     def __post_init__(self) -> None:
         types: dict[str, type[np.generic]] = {
@@ -64,6 +68,8 @@ class WorkerAnswers(Compared):
         }
         if self.position is not None:
             types["position"] = np.float64
+        if self.context is not None:
+            types["context"] = np.int32
         for name, dtype in types.items():
             object.__setattr__(self, name, own_array(getattr(self, name), dtype))
 
@@ -72,7 +78,9 @@ class WorkerAnswers(Compared):
         return brief(self, f"{answers} of {number(len(self.workers), 'worker')}")
 
     @classmethod
-    def of(cls, image: Ints, worker: Any, selected: Any, position: Any = None) -> Self:
+    def of(
+        cls, image: Ints, worker: Any, selected: Any, position: Any = None, context: Any = None
+    ) -> Self:
         """Build from the rows of the images, the workers' names and their answers.
 
         Parameters
@@ -85,12 +93,18 @@ class WorkerAnswers(Compared):
             True if they selected the image.
         position : [A], optional
             Increases over a worker's answers.
+        context : [A], optional
+            Names or numbers of the grids, pages or sessions in which they were given.
         """
         arrays = {"image": image, "worker": worker, "selected": selected, "position": position}
+        arrays["context"] = context
         arrays = align_rows(arrays, "answers by worker")
         names, place = np.unique(np.asarray(arrays["worker"], dtype=np.str_), return_inverse=True)
         rows, places = (np.asarray(each, dtype=np.int32) for each in (arrays["image"], place))
-        return cls(names, rows, places, np.asarray(arrays["selected"], bool), arrays["position"])
+        if context is not None:
+            context = np.unique(arrays["context"], return_inverse=True)[1]
+        chosen = np.asarray(arrays["selected"], bool)
+        return cls(names, rows, places, chosen, arrays["position"], context)
 
     def coded(self, salt: bytes) -> Self:
         """The same with codes for the workers' names, which only the salt could undo.
@@ -124,7 +138,9 @@ class WorkerAnswers(Compared):
         images, selected, total
             Images of the data set, with their counts.
         """
-        if not len(self.image) == len(self.worker) == len(self.selected):
+        columns = [self.image, self.worker, self.selected]
+        columns += [] if self.context is None else [self.context]
+        if len({*map(len, columns)}) > 1:
             yield Violation("worker-answers-lengths-differ", where=where)
             return
         if self.position is not None and (

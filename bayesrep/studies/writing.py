@@ -136,8 +136,9 @@ def _answers_of(data: AnnotatedSet) -> pl.DataFrame:
         "worker": answers.workers[answers.worker],
         "selected": answers.selected,
     }
-    order = {} if answers.position is None else {"position": answers.position}
-    return pl.DataFrame(columns | order)
+    further = {"position": answers.position, "context": answers.context}
+    known = {name: values for name, values in further.items() if values is not None}
+    return pl.DataFrame(columns | known)
 
 
 def _of_dataset(data: AnnotatedSet, columns: Mapping[str, Any]) -> pl.DataFrame:

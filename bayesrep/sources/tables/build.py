@@ -179,8 +179,12 @@ def _answers_by_worker(
             [t.where for t in tables.of_kinds("annotations") if t.rows_of(dataset).height]
         )
         raise StudyError("order-of-answers-unclear", where=where)
+    # Where one file knows grids and another does not, nothing is known of either.
+    known = "context" in placed.columns and not placed["context"].null_count()
     return WorkerAnswers.of(
-        *(placed[name].to_numpy() for name in ("row", "worker", "selected", *order))
+        *(placed[name].to_numpy() for name in ("row", "worker", "selected")),
+        position=placed[order[0]].to_numpy() if order else None,
+        context=placed["context"].to_numpy() if known else None,
     )
 
 
