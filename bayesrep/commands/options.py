@@ -136,7 +136,7 @@ PEOPLE_INPUTS = {
 }
 SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
     "study": {"type": Path, "metavar": "STUDY", "help": "folder of a study"},
-    "posterior": {"type": Path, "metavar": "posterior.nc", "help": "posterior written by `fit`"},
+    "posterior": {"type": Path, "metavar": "posterior.nc", "help": "a fit's posterior"},
     "--allow-unconverged": {"action": "store_true", "help": "show a fit that failed its checks"},
     "--people": {
         "type": lambda text: int(text) if text.isdecimal() else text,

@@ -23,9 +23,7 @@ REPORT_SECONDS = 1.0  # seconds between lines of progress, at least
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
     option("grid", type=Path, nargs="?", metavar="grid.toml", help="grid of the runs")
-    option(
-        "--out", type=Path, metavar="PATH", help="folder of the runs; with --figure, file of the figure"
-    )
+    option("--out", type=Path, metavar="PATH", help="folder of the runs; with --figure, its file")
     option(
         "--jobs",
         type=int,
@@ -35,7 +33,7 @@ def add(parser: ArgumentParser) -> None:
     )
     option("--ray", metavar="ADDRESS", help="Ray cluster to use instead: local, auto or HOST:PORT")
     option("--table", type=Path, metavar="FOLDER", help="print the results of a sweep so far")
-    option("--figure", type=Path, metavar="FOLDER", help="draw the results of a sweep (FOLDER/figure.png)")
+    option("--figure", type=Path, metavar="FOLDER", help="draw a sweep (FOLDER/figure.png)")
 
 
 def run(arguments: Namespace) -> int:

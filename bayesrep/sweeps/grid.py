@@ -49,14 +49,14 @@ class Grid:
         return tuple(runs.values())
 
 
-def read_grid(grid: Path | Mapping[str, Any]) -> Grid:
+def read_grid(source: Path | Mapping[str, Any]) -> Grid:
     """Read a grid, a file or what one would say, and check all of its names and values."""
-    file = grid if isinstance(grid, Path) else Path("grid")  # paths then start from here
+    file = source if isinstance(source, Path) else Path("grid")  # paths then start from here
     try:
-        if isinstance(grid, Path):
-            document = strict_json.load(grid, strict_json.parse_toml)
+        if isinstance(source, Path):
+            document = strict_json.load(source, strict_json.parse_toml)
         else:
-            document = strict_json.parse(json.dumps(dict(grid)))
+            document = strict_json.parse(json.dumps(dict(source)))
     except OSError as error:
         raise OptionError("input-file-unreadable", file=file, reason=reason(error)) from error
     except (ValueError, TypeError, RecursionError) as error:
