@@ -272,7 +272,7 @@ def _refuse_gone(words: Sequence[str]) -> str:
         rest = words[len(command) :]
         given = [each.split("=")[0] for each in rest] if last.startswith("--") else rest[:1]
         if [*words[: len(command)]] == command and last in given:
-            return f"there is no {gone} any more; {way}"
+            return f"'{gone}' no longer exists; {way}"
     return ""
 
 

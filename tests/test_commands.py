@@ -166,7 +166,7 @@ def test_a_name_that_is_gone_is_answered_by_the_way_now(capsys):
         if now := way.partition("it is now: bayesrep ")[2]:
             assert cli._find_name(now.split()) in COMMANDS
         status, (line,) = said(capsys, *gone.split(), "x")
-        assert (status, line) == (2, f"bayesrep: there is no {gone} any more; {way}")
+        assert (status, line) == (2, f"bayesrep: '{gone}' no longer exists; {way}")
         for page in re.findall(r"docs/\S+\.md", way):
             assert (Path(__file__).parents[1] / page).is_file()
 

@@ -71,6 +71,17 @@ def test_the_environment_names_files_for_every_command(code, monkeypatch):
     assert mark.read_text() == "run "
 
 
+def test_a_sweep_has_models_and_estimators_of_files(code, monkeypatch, tmp_path):
+    path, mark = code
+    monkeypatch.setenv(plugins.PLUGINS_VAR, str(path))
+    made = {"simulate": {"images": 500, "annotators": 8, "classifiers": 3, "seed": 1}}
+    grid = {"method": ["raw", "half"], "study": [made]}
+    raw, half = bayesrep.sweep(grid, tmp_path / "out")["mean_gap"]
+    assert half == pytest.approx((raw + zoo.study("tiny").reference.correct.mean()) / 2)
+    assert read_grid(grid | {"method": "nuts", "model": "again"}).axes["model"] == ("again",)
+    assert mark.read_text() == "run "
+
+
 def test_what_reads_a_fit_is_told_the_file_of_its_model():
     arguments = Namespace(model="my m.py:MINE", study="s", out="fit.nc")
     told = _following_command(arguments, converged=True)

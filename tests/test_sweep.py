@@ -28,6 +28,7 @@ from bayesrep.sweeps.run_spec import StudySpec, SweepRun
 from bayesrep.sweeps.studies import add_contents, contents, keep_answers, study_of
 
 TINY = "simulate = { images = 500, annotators = 8, classifiers = 3, seed = 1 }"
+TINY_TABLE = {"simulate": {"images": 500, "annotators": 8, "classifiers": 3, "seed": 1}}
 WORLD = StudySpec(
     "simulate",
     "simulated",
@@ -265,6 +266,22 @@ def test_a_grid_is_refused_in_one_line_before_any_work(text, rule, facts, grid, 
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("given", "rule", "facts"),
+    [
+        ({"sed": 1}, KEY, {"hint": "; did you mean 'seed'?"}),
+        ({"seed": range(3)}, "grid-not-toml", {"file": "grid"}),
+        ({"seed": float("nan")}, "grid-not-toml", {"reason": "NaN is not a number"}),
+        ({"keep": "draws"}, KIND, {"wanted": "one of posterior"}),
+        ({"study": [{"folder": "nowhere"}]}, "grid-path-missing", {"path": "nowhere"}),
+    ],
+)
+def test_a_mapping_is_refused_as_a_file_is(given, rule, facts, tmp_path):
+    with refused(OptionError, rule, facts):
+        bayesrep.sweep({"method": "raw", "study": [TINY_TABLE]} | given, tmp_path / "out")
+    assert runs_of({"method": ("raw",), "study": [TINY_TABLE]}) == (SweepRun(WORLD, "raw"),)
+
+
 def test_the_command_is_refused_in_one_line(grid, tmp_path):
     path = grid(METHOD)
     for words in ([], [path], [path, "--table", tmp_path], ["--table", "x", "--figure", "x"]):
@@ -396,6 +413,25 @@ def kept_fit(study, *, seed, progress, feedback, **options):
         return zoo.posterior("tiny", **zoo.SHORT)
     assert options == {"method": "laplace"}
     return zoo.posterior("tiny", **zoo.QUICK)
+
+
+def test_a_posterior_that_is_kept_is_that_of_the_fit(grid, tmp_path, monkeypatch):
+    monkeypatch.setattr(import_module("bayesrep.inference.fit"), "fit", kept_fit)
+    out, fits = tmp_path / "out", {"method": ["raw", "laplace"], "study": [TINY_TABLE]}
+    bayesrep.sweep(fits, out)  # which keeps none
+    assert not list((out / "runs").glob("*.nc"))
+    keeping = fits | {"keep": "posterior"}
+    bayesrep.sweep(keeping, out)
+    (file,) = (out / "runs").glob("*.nc")
+    kept = bayesrep.read_posterior(file)["posterior"]["adjusted_accuracy"]
+    wanted = zoo.posterior("tiny", **zoo.QUICK)["posterior"]["adjusted_accuracy"]
+    assert np.array_equal(kept, wanted)
+    (file.parent / f".{file.name}.0.partial").touch()
+    file.unlink()
+    path = grid("method = ['raw', 'laplace']\nkeep = 'posterior'")
+    assert [run.key in store.find_finished(out, [run]) for run in runs_of(path)] == [True, False]
+    bayesrep.sweep(path, out)
+    assert [*(out / "runs").glob("*.nc"), *(out / "runs").glob(".*")] == [file]
 
 
 # --- the folder -------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ def add(parser: ArgumentParser) -> None:
         "'naive(annotators=10),em-spline(components=4)'",
     )
     option("--bootstrap", type=int, metavar="B", help="replicates for 95 %% intervals (0)")
-    option("--interval", choices=get_args(BootstrapInterval), help="(percentile)")
+    option("--interval", choices=get_args(BootstrapInterval), help="kind of interval (percentile)")
     add_length(parser, "classifiers")
     option(
         "--forward",

@@ -20,7 +20,7 @@ def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
     option("name", nargs="?", metavar="NAME", help="such as curves: see --list")
     option("study", type=Path, nargs="?", metavar="STUDY", help="folder of a study")
-    option("posterior", type=Path, nargs="?", metavar="posterior.nc", help="of `fit`")
+    option("posterior", type=Path, nargs="?", metavar="posterior.nc", help="a fit's posterior")
     option("--out", type=Path, metavar="FILE", help="ends in .pdf, .svg or .png")
     option(
         "--list",

@@ -100,11 +100,11 @@ def names(text: str) -> list[str]:
 
 TEXT_FORMATS = ("text", "markdown")
 GLOBAL_OPTIONS: dict[str, dict[str, Any]] = {
-    "--json": {"action": "store_true", "help": "print one JSON object, nothing else"},
-    "--format": {"default": "text", "help": "of what is printed (text)"},
+    "--json": {"action": "store_true", "help": "print a single JSON object and nothing else"},
+    "--format": {"default": "text", "help": "format of the printed output (text)"},
     "--quiet": {"action": "store_true", "help": "no progress on standard error"},
-    "--seed": {"type": seed, "metavar": "N", "help": "of everything random (0)"},
-    "--force": {"action": "store_true", "help": "replace what is there, or make it anew"},
+    "--seed": {"type": seed, "metavar": "N", "help": "seed of all random numbers (0)"},
+    "--force": {"action": "store_true", "help": "overwrite existing output"},
 }
 """Options of every command, which mean nothing to one that has nothing of theirs to do."""
 
@@ -136,7 +136,7 @@ PEOPLE_INPUTS = {
 }
 SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
     "study": {"type": Path, "metavar": "STUDY", "help": "folder of a study"},
-    "posterior": {"type": Path, "metavar": "posterior.nc", "help": "of `fit`"},
+    "posterior": {"type": Path, "metavar": "posterior.nc", "help": "a fit's posterior"},
     "--allow-unconverged": {"action": "store_true", "help": "show a fit that failed its checks"},
     "--people": {
         "type": lambda text: int(text) if text.isdecimal() else text,

@@ -59,7 +59,7 @@ def add(parser: ArgumentParser) -> None:
     )
     option("--keep", choices=get_args(Kept), help="keep every output, not five labels alone")
     option("--device", help="auto, cpu, cuda, cuda:1, mps")
-    option("--precision", choices=get_args(Precision), help="of the networks' arithmetic")
+    option("--precision", choices=get_args(Precision), help="precision of the networks' arithmetic")
     option("--weights", type=Path, metavar="DIR", help="files of weights instead of the hub's")
     option("--ray", metavar="ADDRESS|local", help="spread over Ray (extra [ray])")
     option(

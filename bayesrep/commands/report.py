@@ -25,7 +25,7 @@ EXAMPLE = "my-study posterior.nc --out report.html"
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
     add_shared(parser, "study")
-    option("posterior", type=Path, nargs="?", metavar="posterior.nc", help="of `fit`")
+    option("posterior", type=Path, nargs="?", metavar="posterior.nc", help="a fit's posterior")
     option("--out", type=Path, required=True, metavar="report.html", help="page to write")
     option(
         "--bootstrap", type=int, metavar="B", help=f"replicates for intervals ({FEW_REPLICATES})"

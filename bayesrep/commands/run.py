@@ -68,10 +68,10 @@ def add(parser: ArgumentParser) -> None:
         "--counts",
         type=Path,
         metavar="TABLE",
-        help="of the items of logs: dataset, item, selected, shown",
+        help="counts of the logs' items: dataset, item, selected, shown",
     )
     add_roles(parser)
-    option("--out", type=Path, required=True, metavar="FOLDER", help="of everything that is made")
+    option("--out", type=Path, required=True, metavar="FOLDER", help="folder for all results")
     option(
         "--method",
         choices=list_methods(),

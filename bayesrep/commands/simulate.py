@@ -22,7 +22,7 @@ def add(parser: ArgumentParser) -> None:
         "--annotators",
         type=annotators,
         metavar="N|LOW:HIGH",
-        help="per image (36, or the scenario's)",
+        help="annotators per image (36, or the scenario's)",
     )
     option("--classifiers", type=int, help="how many (136)")
     option("--scenario", metavar="NAME", help="how the world departs from the plain one")

@@ -22,10 +22,8 @@ REPORT_SECONDS = 1.0  # seconds between lines of progress, at least
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    option("grid", type=Path, nargs="?", metavar="grid.toml", help="what is to be run")
-    option(
-        "--out", type=Path, metavar="PATH", help="the folder of the runs; with --figure its file"
-    )
+    option("grid", type=Path, nargs="?", metavar="grid.toml", help="grid of the runs")
+    option("--out", type=Path, metavar="PATH", help="folder of the runs; with --figure, its file")
     option(
         "--jobs",
         type=int,
@@ -33,9 +31,9 @@ def add(parser: ArgumentParser) -> None:
         help="processes at a time, each with its share of the cores and a GPU of its own (as many "
         "as there are GPUs, else 1)",
     )
-    option("--ray", metavar="ADDRESS", help="a Ray cluster in their place: local, auto, HOST:PORT")
-    option("--table", type=Path, metavar="FOLDER", help="print what a sweep came to so far")
-    option("--figure", type=Path, metavar="FOLDER", help="draw it (FOLDER/figure.png)")
+    option("--ray", metavar="ADDRESS", help="Ray cluster to use instead: local, auto or HOST:PORT")
+    option("--table", type=Path, metavar="FOLDER", help="print the results of a sweep so far")
+    option("--figure", type=Path, metavar="FOLDER", help="draw a sweep (FOLDER/figure.png)")
 
 
 def run(arguments: Namespace) -> int:

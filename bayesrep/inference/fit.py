@@ -112,7 +112,7 @@ def fit(
         is dense (where classifiers are 64 or fewer, components more than two, or chains longer
         than usual).
     seed
-        Seed of everything random.
+        Seed of all random numbers.
     progress
         Show a bar on standard error.
     feedback

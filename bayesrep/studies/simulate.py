@@ -87,7 +87,7 @@ def simulate_study(
     Parameters
     ----------
     seed
-        Seed of everything random; the same arguments give the same study, and the annotations are
+        Seed of all random numbers; the same arguments give the same study, and the annotations are
         the same whatever the classifiers.
     images
         Number of images in each of the two data sets.

@@ -35,7 +35,10 @@ Result = dict[str, Any]  # result of a run: plain numbers and text, which JSON c
 
 
 def result_of(run: SweepRun) -> Result:
-    """Do a run; one that is refused or too large for the memory has its error, no estimates."""
+    """Do a run; one that is refused or too large for the memory has its error, no estimates.
+
+    Where its posterior is kept, the result has it until both are written (`store.keep_result`).
+    """
     watch = Stopwatch("study")
     made_with = {"bayesrep": __version__, **versions(VERSIONED_PACKAGES)}
     result: Result = {"versions": made_with, "error": None}
@@ -129,6 +132,7 @@ def _fit(run: SweepRun, study: Study, watch: Stopwatch) -> Result:
         **convergence(posterior, fitted),
         "estimates": estimates(study, draws.mean(axis=0), draws.std(axis=0, ddof=1), lower, upper),
         "of_fit": json.loads(attributes["seconds"]),
+        **({"posterior": posterior} if run.keeps_posterior else {}),
     }
 
 

@@ -3,6 +3,7 @@
 docs/how-to/mcmc-experiments.md has its names. No check needs data.
 """
 
+import json
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, fields
@@ -13,10 +14,11 @@ from typing import Any
 
 from bayesrep import bounds
 from bayesrep.errors import BayesrepError, OptionError, reason
-from bayesrep.estimators import METHODS
+from bayesrep.estimators import ESTIMATORS
 from bayesrep.estimators.methods import label, parse
 from bayesrep.files import strict_json
 from bayesrep.models import MODELS
+from bayesrep.plugins import run_plugins
 from bayesrep.sweeps import toml
 from bayesrep.sweeps.run_spec import FIT_METHODS, MAX_RUNS, StudySpec, SweepRun, Value, expand
 from bayesrep.sweeps.study_specs import studies_at
@@ -47,13 +49,17 @@ class Grid:
         return tuple(runs.values())
 
 
-def read_grid(file: Path) -> Grid:
-    """Read a grid and check all of its names and values."""
+def read_grid(source: Path | Mapping[str, Any]) -> Grid:
+    """Read a grid, a file or what one would say, and check all of its names and values."""
+    file = source if isinstance(source, Path) else Path("grid")  # paths then start from here
     try:
-        document = strict_json.load(file, strict_json.parse_toml)
+        if isinstance(source, Path):
+            document = strict_json.load(source, strict_json.parse_toml)
+        else:
+            document = strict_json.parse(json.dumps(dict(source)))
     except OSError as error:
         raise OptionError("input-file-unreadable", file=file, reason=reason(error)) from error
-    except ValueError as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise OptionError("grid-not-toml", file=file, reason=reason(error)) from error
     top, faults = GridPlace(file), list[BayesrepError]()
     with _note_faults(faults):
@@ -102,8 +108,9 @@ def _method(place: GridPlace, value: Any) -> str:
     name = toml.text(place, value)
     if name in FIT_METHODS:
         return name
-    if name.partition("(")[0].strip() not in METHODS:
-        raise toml.refuse_value(place, value, f"one of {', '.join((*METHODS, *FIT_METHODS))}")
+    run_plugins()  # which may register estimators
+    if name.partition("(")[0].strip() not in ESTIMATORS:
+        raise toml.refuse_value(place, value, f"one of {', '.join((*ESTIMATORS, *FIT_METHODS))}")
     return label(toml.call_at_place(place, parse, name))
 
 
@@ -127,6 +134,7 @@ AXIS_CHECKS: Mapping[str, Check] = {
     "device": toml.optional(toml.text),
     "bootstrap": toml.whole_number(0),
     "seed": toml.whole_number(0, bounds.MAX_SEED),
+    "keep": toml.word(("posterior",)),  # which is no axis: of every fit, or of none
 }
 """The axes beside studies and options."""
 

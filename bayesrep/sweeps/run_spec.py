@@ -46,6 +46,7 @@ class SweepRun:
     seed: int | None = None  # seed of the method; None where nothing is random
     settings: Settings = ()  # arguments of the method that were asked for
     options: Settings = ()  # fields of the model's options that were asked for
+    keeps_posterior: bool = False  # whether its draws are written, too; it is the same run
 
     @property
     def fits(self) -> bool:
@@ -87,10 +88,11 @@ def expand(
 ) -> Iterator[SweepRun]:
     """Yield the runs of a grid, study by study, each as often as the grid states it."""
     yield from (
-        SweepRun(study, method, annotators, seed, settings, chosen)  # type: ignore[arg-type]
+        SweepRun(study, method, annotators, seed, settings, chosen, keeps)  # type: ignore[arg-type]
         for study, annotators, method in product(
             studies, axes["annotators"], map(str, axes["method"])
         )
+        for keeps in ["keep" in axes and method in FIT_METHODS]
         for settings, chosen in _settings(method, axes, options, options_by_model)
         for is_random in [
             method.partition("(")[0] not in NO_SEED or dict(settings).get("bootstrap")

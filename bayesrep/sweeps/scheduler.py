@@ -16,13 +16,18 @@ import polars as pl
 
 from bayesrep.inference.program import kept_programs
 from bayesrep.parallel import call_apart, joined_cluster, map_on_cluster, open_pool
-from bayesrep.store import keep
 from bayesrep.sweeps.claims import claim, open_claims
 from bayesrep.sweeps.coverage import scores
 from bayesrep.sweeps.execute import Result, result_of
 from bayesrep.sweeps.grid import Grid, read_grid
 from bayesrep.sweeps.run_spec import SweepRun
-from bayesrep.sweeps.store import RUNS_FOLDER, begin, read_results, working_seconds, write_tables
+from bayesrep.sweeps.store import (
+    begin,
+    find_finished,
+    keep_result,
+    working_seconds,
+    write_tables,
+)
 from bayesrep.sweeps.studies import add_contents
 
 SIZE_AXES = ("study_images", "study_classifiers", "model", "chains", "warmup", "draws", "bootstrap")
@@ -75,13 +80,15 @@ def forecast(done: Sequence[FinishedRun], remaining: Sequence[SweepRun], jobs: i
     return Forecast(seconds / jobs, untimed)
 
 
-def sweep(grid: str | Path, out: str | Path, *, jobs: int | None = None) -> pl.DataFrame:
+def sweep(
+    grid: str | Path | Mapping[str, Any], out: str | Path, *, jobs: int | None = None
+) -> pl.DataFrame:
     """Make the missing runs of a grid, and summarize all of them.
 
     Parameters
     ----------
     grid
-        A file as of `bayesrep sweep`.
+        A file as of `bayesrep sweep`, or what it would say as a dictionary.
     out
         The folder of the runs; those that it holds are not made again, and processes on one folder
         share the others.
@@ -101,14 +108,13 @@ def sweep(grid: str | Path, out: str | Path, *, jobs: int | None = None) -> pl.D
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> study = "simulate = { images = 300, annotators = 8, classifiers = 2, seed = 1 }"
-    >>> lines = "method = ['raw', 'naive']", "[[study]]", study
-    >>> _ = Path("grid.toml").write_text(chr(10).join(lines))
-    >>> bayesrep.sweep("grid.toml", "runs")["method"].to_list()
+    >>> study = {"simulate": {"images": 300, "annotators": 8, "classifiers": 2, "seed": 1}}
+    >>> grid = {"method": ["raw", "naive"], "study": [study]}
+    >>> bayesrep.sweep(grid, "runs")["method"].to_list()
     ['raw', 'naive']
     """
-    runs, done = begin_grid(read_grid(Path(grid)), Path(out))
+    read = read_grid(grid if isinstance(grid, Mapping) else Path(grid))
+    runs, done = begin_grid(read, Path(out))
     missing = [each for each in runs if each.key not in done]
     make_here(missing, Path(out), jobs, lambda _: lambda *_: None)
     return scores(*write_tables(Path(out)))
@@ -118,7 +124,7 @@ def begin_grid(grid: Grid, out: Path) -> tuple[tuple[SweepRun, ...], dict[str, R
     """Begin or go on in a folder; return the runs of the grid and the results that are there."""
     runs = grid.runs(add_contents(grid.studies))
     begin(out, grid.file, runs)
-    return runs, read_results(out, (each.key for each in runs))
+    return runs, find_finished(out, runs)
 
 
 def make_here(
@@ -168,7 +174,7 @@ def make_on_cluster(
             own = [run for run in missing if claim(claims, run.key, wait=False)]
             tasks = [(run, Path.cwd()) for run in own]
             for place, result in map_on_cluster(ray, needs, _make_elsewhere, tasks):
-                keep(out / RUNS_FOLDER, own[place].key, result)
+                keep_result(out, own[place], result)
                 take_run(own[place], result)
         others = [run for run in missing if run not in own]
         return len(own) + make(others, out, jobs=1, gpus=0, on_result=take_run)
@@ -187,10 +193,10 @@ def _make_run(task: tuple[SweepRun, Path, bool]) -> tuple[Result, bool] | None:
     with open_claims(out) as claims:
         if not claim(claims, run.key, wait=wait):
             return None
-        if done := read_results(out, [run.key]):
+        if done := find_finished(out, [run]):
             return done[run.key], False
         result = result_of(run)
-        keep(out / RUNS_FOLDER, run.key, result)
+        keep_result(out, run, result)
         return result, True
 
 

@@ -2,6 +2,7 @@
 
 sweep.json          the version, and of every run its place in the grid, by key
 runs/KEY.json       what a finished run came to
+runs/KEY.nc         its posterior, where the grid asks for it
 .claims             locks of the processes that make runs (`bayesrep.sweeps.claims`)
 runs.parquet        a row a run
 estimates.parquet   a row a run, quantity and classifier
@@ -20,7 +21,8 @@ from bayesrep.atomic import find_foreign, replaced_file
 from bayesrep.bounds import is_of_kind
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.files import strict_json
-from bayesrep.store import read_kept, write_json
+from bayesrep.posterior.files import write_posterior
+from bayesrep.store import keep, read_kept, write_json
 from bayesrep.sweeps.claims import FOLDER_CLAIM, claim, open_claims
 from bayesrep.sweeps.coverage import SCORE_COLUMNS
 from bayesrep.sweeps.execute import Result
@@ -66,7 +68,7 @@ def begin(out: Path, file: Path, runs: Sequence[SweepRun]) -> None:
         (out / RUNS_FOLDER).mkdir(exist_ok=True)
         for run_left in out.glob(".*.partial"):
             run_left.unlink(missing_ok=True)  # of a process that was killed
-        for run_left in (out / RUNS_FOLDER).glob(f".{RUN_KEY_GLOB}.json.*.partial"):
+        for run_left in (out / RUNS_FOLDER).glob(f".{RUN_KEY_GLOB}.*.partial"):
             if claim(claims, run_left.name[1:].partition(".")[0], wait=False):
                 run_left.unlink(missing_ok=True)
 
@@ -94,6 +96,25 @@ def _refuse_others(out: Path, file: Path, requested: Mapping[str, Mapping[str, A
 def describe_place(axes: Mapping[str, Any]) -> str:
     """A place in the grid in a few words."""
     return ", ".join(f"{name}={value}" for name, value in axes.items() if value is not None)
+
+
+def keep_result(out: Path, run: SweepRun, result: Result) -> None:
+    """Keep a result, after the posterior that it may have: who has the one has both."""
+    if "posterior" in result:
+        write_posterior(result.pop("posterior"), out / RUNS_FOLDER / f"{run.key}.nc", force=True)
+    keep(out / RUNS_FOLDER, run.key, result)
+
+
+def find_finished(out: Path, runs: Iterable[SweepRun]) -> dict[str, Result]:
+    """The results of finished runs; without a posterior that is kept, a fit is to be made again."""
+    wanted = {run.key: run.keeps_posterior for run in runs}
+    return {
+        key: result
+        for key, result in read_results(out, wanted).items()
+        if not wanted[key]
+        or result["error"] is not None
+        or (out / RUNS_FOLDER / f"{key}.nc").exists()
+    }
 
 
 def read_results(out: Path, keys: Iterable[str]) -> dict[str, Result]:

@@ -50,11 +50,11 @@ def add(parser: ArgumentParser) -> None:
         "--rules",
         type=names,
         metavar="NAME,NAME",
-        help="of quality control: engstrom2020, tsipras2020, time=SECONDS, repeats, controls, "
-        "equal=N",
+        help="rules of quality control: engstrom2020, tsipras2020, time=SECONDS, repeats, "
+        "controls, equal=N",
     )
     option("--counts", type=Path, metavar="TABLE", help="how often each label was selected, too")
-    option("--predictions", type=Path, metavar="TABLE", help="of classifiers, on these images")
+    option("--predictions", type=Path, metavar="TABLE", help="predictions on these images")
     for role in ROLE_NAMES:
         text = f"the {role} of the study that --out is to be, in place of a table of answers"
         option(f"--{role}", metavar="NAME", help=text)

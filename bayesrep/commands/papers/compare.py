@@ -44,7 +44,7 @@ def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
     add_shared(parser, "study")
     add_table(parser, *_TABLES)
-    option("--interval", choices=get_args(AccuracyInterval), help="of accuracies (jeffreys)")
+    option("--interval", choices=get_args(AccuracyInterval), help="kind of interval (jeffreys)")
     option(
         "--datasets",
         type=names,
