@@ -474,6 +474,11 @@ REFUSED = {
         "leaderboard-of-one-data-set",
         {"columns": ["acc"], "alone": ALONE_ADVICE},
     ),
+    "one leaderboard of scores": (
+        {"board.csv": [["model", "score"], ["vit", "0.81"], ["b", "0.79"]]},
+        "leaderboard-of-one-data-set",
+        {"columns": ["score"], "alone": ALONE_ADVICE},
+    ),
     "an empty file": (sound(c=""), "table-file-empty", {}),
     "a header alone": (sound(c=COUNTS[:1]), "table-without-rows", {}),
     "an older workbook": (

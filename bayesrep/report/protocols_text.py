@@ -178,7 +178,8 @@ def comparison_finding(
     one, other = map(plain_text, names)
     if size == "0.00":
         are = "is" if len(rows) == 1 else "are"
-        finding = f"{who} {are} as accurate on {other} as on {one} (95 % of the gap {span})."
+        alike = f"{who} {are} as accurate on {other} as on {one}"
+        finding = f"{alike} (95 % interval of the gap: {span})."
     else:
         on_average = " on average" if len(rows) > 1 else ""
         finding = f"{who} {verb} {size} points{on_average} from {one} to {other} (95 % {span})."

@@ -46,7 +46,9 @@ def _is_log(path: Path) -> bool:
         columns = set(scan(path).collect_schema().names())
     except StudyError:  # a table, of which is told what is wrong
         return False
-    return "attempts" in columns or ({"model", "score"} <= columns and "dataset" not in columns)
+    # Two columns alone are a leaderboard, of which no item is told.
+    scores = {"model", "score"} < columns and "dataset" not in columns
+    return "attempts" in columns or scores
 
 
 def judge_logs(paths: Sequence[Path]) -> tuple[str, list[Allowed]]:
