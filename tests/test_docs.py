@@ -277,7 +277,7 @@ RUNNABLE = [
 def test_the_code_runs(code: str, written: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(written)
     with warnings.catch_warnings():
-        if "import arviz" in code:  # which warns of pandas, matplotlib, and of a tiny study's weights
+        if "import arviz" in code:  # which warns of other packages, and of weights
             warnings.simplefilter("ignore")
         exec(compile(code, "page", "exec"), {"bayesrep": bayesrep})
 
