@@ -754,7 +754,7 @@ def few(name, right):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ({"m": [1, 1, 1]}, {"m": [1, 1]}, "m is as accurate on new as on old (95 % interval of the gap: "),
+        ({"m": [1, 1, 1]}, {"m": [1, 1]}, "m is as accurate on new as on old (95 % interval "),
         (
             {"m": [1] * 80},
             {"m": [1] * 20 + [0] * 60},
