@@ -150,7 +150,8 @@ def _pairs(
     else:
         rejected = cells.shown - cells.selected
         log_p = cells.selected[:, None] * log_s + rejected[:, None] * log_rest
-    return DependentPairs(*(jnp.asarray(on_pairs(x, cells).T) for x in (log_p.T, log_choices)))
+    answers, choices = (jnp.asarray(on_pairs(x, cells).T) for x in (log_p.T, log_choices))
+    return DependentPairs(answers, choices)
 
 
 def _build_design(
