@@ -160,15 +160,16 @@ def test_what_two_crowds_found_is_a_line_a_design():
             "images": [3000, 2000],
             "annotators": 2.2,
             "converged": True,
+            **dict.fromkeys(two_crowds.LABELS, part),
             "known": part | {"gap": 0.01 * seed},
-            "unknown": part,
         }
         for design in two_crowds.DESIGNS
         for seed in range(4)
     ]
     found = two_crowds.numbers(results)
-    assert found["designs"]["one crowd/3000"]["gap"] == pytest.approx(0.015)
-    assert two_crowds.table(found).count("3,000+2,000") == 4
+    assert found["designs"]["one crowd/3000"]["known_gap"] == pytest.approx(0.015)
+    lines = len(two_crowds.DESIGNS) * len(two_crowds.LABELS)
+    assert two_crowds.table(found).count("3,000+2,000") == lines
     assert "2.2 to 2.2 answers an image" in two_crowds.remarks(found)
 
 
