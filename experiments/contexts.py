@@ -14,7 +14,6 @@ import argparse
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +24,15 @@ import bayesrep
 from bayesrep import Study, WorkerAnswers
 from bayesrep.errors import ConvergenceWarning, EstimateWarning
 from bayesrep.report.table_format import columns, percent
-from experiments.crowds import estimates, held
+from experiments.crowds import ESTIMATOR, bootstrap_estimates, held
 from experiments.ledger import resume
 from experiments.results import save
+from experiments.studies import without_workers
 
 CORRELATIONS = (0.0, 0.05, 0.1)
 LOGITS, SPREAD = {"reference": 1.6, "replication": 1.2}, 1.2
 ANSWERS, CLASSIFIERS = 10, 10
+RHO_FACTS = ("rho", "rho_sd", "rho_error")
 KINDS = {"known": "joint, grids known", "unknown": "joint", "spline": "EM + spline"}
 
 
@@ -70,13 +71,12 @@ def simulated(seed: int, rho: float, images: int, twice: int) -> tuple[Study, np
 
 
 def one_study(key: str, images: int, twice: int) -> dict[str, Any]:
-    """The correlation's posterior, and what intervals of adjusted accuracies hold."""
+    """Summarise the correlation's posterior, and the intervals of adjusted accuracies."""
     rho, number = key.split("/")
     seed = int(number)
     study, truth = simulated(seed, float(rho), images, twice)
     # Every answer is another worker's: without grids, counts are all there is.
-    nameless = {role: replace(data, answers=None) for role, data in study.datasets.items()}
-    given = {"known": study, "unknown": replace(study, datasets=nameless)}
+    given = {"known": study, "unknown": without_workers(study)}
     found: dict[str, Any] = {}
     with warnings.catch_warnings():
         for category in (ConvergenceWarning, EstimateWarning):
@@ -91,7 +91,7 @@ def one_study(key: str, images: int, twice: int) -> dict[str, Any]:
                 "bias": float(draws.mean() - truth.mean()),
                 **held(draws, truth),
             }
-        values = estimates(given["unknown"], seed)
+        values, _ = bootstrap_estimates(given["unknown"], ESTIMATOR, seed)
     bias = float(values[0].mean() - truth.mean())
     return found | {"spline": {"bias": bias, **held(values[1:], truth)}}
 
@@ -123,7 +123,7 @@ def table(found: Mapping[str, Any]) -> str:
     header += ["single", "width", "mean", "width", "bias", "error"]
 
     def write(facts: Mapping[str, float]) -> list[str]:
-        of_rho = [f"{facts[name]:.3f}" if name in facts else "" for name in OF_RHO]
+        of_rho = [f"{facts[name]:.3f}" if name in facts else "" for name in RHO_FACTS]
         parts = ("single_width", "mean", "mean_width", "bias", "error")
         places = (2, 0, 2, 2, 2)
         shares = map(percent, (facts[part] for part in parts), places)
@@ -137,9 +137,6 @@ def table(found: Mapping[str, Any]) -> str:
             for kind, label in KINDS.items()
         ],
     )
-
-
-OF_RHO = ("rho", "rho_sd", "rho_error")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

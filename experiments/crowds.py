@@ -26,13 +26,14 @@ import numpy as np
 import bayesrep
 from bayesrep import Study, SufficientStatistics, WorkerAnswers
 from bayesrep.errors import ConvergenceWarning, EstimateWarning
-from bayesrep.estimators import EMSpline
+from bayesrep.estimators import EMSpline, Estimator
 from bayesrep.estimators.replicates import bootstrap
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.table_format import columns, percent
 from bayesrep.studies.annotated import AnnotatedSet
 from experiments.ledger import resume
 from experiments.results import read_numbers, save
+from experiments.studies import without_workers
 
 ALIKE = "workers alike"
 SCENARIOS = ("two-crowds", "one-crowd", "two-panels", ALIKE)
@@ -73,17 +74,16 @@ def simulated(scenario: str, seed: int, images: int, classifiers: int) -> Study:
 
 
 def one_study(key: str, images: int, classifiers: int, *, others: bool = True) -> dict[str, Any]:
-    """What kinds of intervals hold, the joint model's or all; widths, and errors of estimates."""
+    """Compute coverage, widths and errors of the joint model's intervals, or of all kinds."""
     scenario, number = key.rsplit("/", 1)
     seed = int(number)
     study = simulated(scenario, seed, images, classifiers)
-    unknown = {role: replace(data, answers=None) for role, data in study.datasets.items()}
     assert study.truth is not None
     truth = study.truth.adjusted_accuracy
     with warnings.catch_warnings():
         for category in (ConvergenceWarning, EstimateWarning):
             warnings.simplefilter("ignore", category)
-        nameless = replace(study, datasets=unknown)
+        nameless = without_workers(study)
         given = {"known": (study, "joint"), "told": (nameless, "joint")}
         given |= {"model": (study, "workers")} if others else {}
         fits = {
@@ -93,7 +93,10 @@ def one_study(key: str, images: int, classifiers: int, *, others: bool = True) -
             for name, (of, model) in given.items()
         }
         both = (study, nameless) if others else ()
-        values = {name: estimates(of, seed) for name, of in zip(POINTS, both, strict=others)}
+        values = {
+            name: bootstrap_estimates(of, ESTIMATOR, seed)[0]
+            for name, of in zip(POINTS, both, strict=others)
+        }
     draws = {name: each.draws_over_crowds for name, each in fits.items()}
     draws["unknown"] = fits["known"].adjusted_draws
     middle = {name: each.mean(axis=(0, 1)) for name, each in draws.items()}
@@ -109,11 +112,17 @@ def one_study(key: str, images: int, classifiers: int, *, others: bool = True) -
     }
 
 
-def estimates(study: Study, seed: int) -> np.ndarray:
-    """EM + spline of the study and of replicates of it: [1 + B, C]."""
-    blocks = list(bootstrap(study, SufficientStatistics.of(study), size=REPLICATES, seed=seed))
-    values = [ESTIMATOR(block, seed=seed).value for block in blocks]
-    return np.concatenate([values[0][:1], *(value[1:] for value in values)])
+def bootstrap_estimates(
+    study: Study, estimator: Estimator, seed: int, size: int = REPLICATES
+) -> tuple[np.ndarray, np.ndarray]:
+    """Estimates, and accuracies on the reference, of the study and of replicates: [1 + B, C]."""
+    blocks = list(bootstrap(study, SufficientStatistics.of(study), size=size, seed=seed))
+    pairs = [(estimator(block, seed=seed).value, block.reference.accuracy()) for block in blocks]
+    values, accuracies = (
+        np.concatenate([rows[0][:1], *(row[1:] for row in rows)])  # row 0 of each is the study
+        for rows in zip(*pairs, strict=True)
+    )
+    return values, accuracies
 
 
 def held(draws: np.ndarray, truth: np.ndarray) -> dict[str, float]:
@@ -145,8 +154,8 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"scenarios": found}
 
 
-def with_others(found: Mapping[str, Any], page: Mapping[str, Any]) -> dict[str, Any]:
-    """What was found of the joint model, with a page's facts of the others."""
+def add_page_facts(found: Mapping[str, Any], page: Mapping[str, Any]) -> dict[str, Any]:
+    """Add a page's facts of the other kinds to those found of the joint model."""
     rows: dict[str, Any] = {}
     for scenario, facts in found["scenarios"].items():
         old = page["scenarios"][scenario]
@@ -214,7 +223,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     results = resume(ledger, keys, lambda key: make(key, *size), finished=arguments.finished)
     found = numbers(results)
     if arguments.joint:
-        found = with_others(found, read_numbers("crowds"))
+        found = add_page_facts(found, read_numbers("crowds"))
     text = table(found)
     print(text)
     command = (

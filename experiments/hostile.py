@@ -40,6 +40,7 @@ from bayesrep.studies.leniency import PROVENANCE_ENTRY
 from bayesrep.types import Floats
 from experiments.ledger import resume
 from experiments.results import read_numbers, save
+from experiments.studies import without_workers
 
 
 @dataclass(frozen=True)
@@ -106,11 +107,10 @@ def simulated(key: str, images: int, classifiers: int) -> tuple[Study, int]:
         **world.options(),
     )
     # Of workers only the counts, as where nobody knows who answered: `experiments.crowds` has both.
-    counted = {role: replace(data, answers=None) for role, data in study.datasets.items()}
     facts = study.provenance
     if world.scenario == "two-panels" and not world.told:
         facts = {name: fact for name, fact in facts.items() if name != PROVENANCE_ENTRY}
-    return replace(study, datasets=counted, provenance=facts), seed
+    return replace(without_workers(study), provenance=facts), seed
 
 
 def one_study(key: str, images: int, classifiers: int, *, points: bool = True) -> dict[str, Any]:

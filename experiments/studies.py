@@ -11,7 +11,7 @@
 """
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import bayesrep
@@ -21,6 +21,12 @@ from bayesrep.sources.placebo import placebo_replication
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from experiments.papers.study_facts import StudyFacts
+
+
+def without_workers(study: Study) -> Study:
+    """The study with counts alone, of which nobody knows who answered."""
+    datasets = {role: replace(data, answers=None) for role, data in study.datasets.items()}
+    return replace(study, datasets=datasets)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -19,7 +19,6 @@ import argparse
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +26,17 @@ import numpy as np
 import polars as pl
 
 import bayesrep
-from bayesrep import Study, SufficientStatistics, WorkerAnswers
+from bayesrep import Study, WorkerAnswers
 from bayesrep.errors import ConvergenceWarning, EstimateWarning
-from bayesrep.estimators import EMSpline, Naive, Raw
-from bayesrep.estimators.replicates import bootstrap
+from bayesrep.estimators import Naive, Raw
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.table_format import columns, percent
 from bayesrep.sources.imagenetv2 import VALIDATION_SET, read_test_set
 from bayesrep.sources.raw_answers import read_raw
-from experiments.crowds import averaged, held
+from experiments.crowds import ESTIMATOR, averaged, bootstrap_estimates, held
 from experiments.ledger import resume
 from experiments.results import save
+from experiments.studies import without_workers
 
 KEPT = 0.5
 DESIGNS = ("one crowd", "two crowds")
@@ -50,7 +49,6 @@ LABELS = {
     "naive": "naive",
     "em-spline": "EM + spline (K = 2, binomial)",
 }
-EM_SPLINE = EMSpline(components=2, loss="binomial", bounds="everywhere")
 REPLICATES = 100
 
 
@@ -110,11 +108,8 @@ def split(answers: pl.DataFrame, correct: np.ndarray, images: int, design: str, 
 
 
 def one_split(study: Study, seed: int) -> dict[str, Any]:
-    """Gaps of the populations, and what every kind of intervals holds of 0."""
-    nameless = replace(
-        study,
-        datasets={role: replace(data, answers=None) for role, data in study.datasets.items()},
-    )
+    """Compute gaps of the populations, and whether every kind of intervals holds 0."""
+    nameless = without_workers(study)
     count = len(study.classifiers)
     found: dict[str, Any] = {
         "classifiers": count,
@@ -131,24 +126,18 @@ def one_split(study: Study, seed: int) -> dict[str, Any]:
             for name, given in (("known", study), ("unknown", nameless)):
                 fitted = Fitted(given, posterior)
                 gaps = fitted.population_draws - fitted.draws_over_crowds
-                found[prefix + name] = held_of_zero(gaps.reshape(-1, count))
-        for method in (Raw(), Naive(), EM_SPLINE):
-            found[method.name] = held_of_zero(*bootstrapped(nameless, method, seed))
+                gaps = gaps.reshape(-1, count)
+                found[prefix + name] = coverage_of_zero(gaps, gaps)
+        for method in (Raw(), Naive(), ESTIMATOR):
+            values, accuracies = bootstrap_estimates(nameless, method, seed, REPLICATES)
+            gaps = accuracies - values
+            found[method.name] = coverage_of_zero(gaps[:1], gaps[1:])
     return found
 
 
-def bootstrapped(study: Study, method: Any, seed: int) -> tuple[np.ndarray, float]:
-    """Gaps of replicates [B, C] by a point estimate, and the study's own mean gap."""
-    blocks = bootstrap(study, SufficientStatistics.of(study), size=REPLICATES, seed=seed)
-    # Row 0 of every block is the study.
-    rows = [block.reference.accuracy() - method(block, seed=seed).value for block in blocks]
-    return np.concatenate([row[1:] for row in rows]), float(rows[0][0].mean())
-
-
-def held_of_zero(gaps: np.ndarray, gap: float | None = None) -> dict[str, float]:
-    """The mean gap, and what intervals of draws or replicates [B, C] hold of 0."""
-    mean = float(gaps.mean()) if gap is None else gap
-    return {"gap": mean, **held(gaps, np.zeros(gaps.shape[1]))}
+def coverage_of_zero(gaps: np.ndarray, draws: np.ndarray) -> dict[str, float]:
+    """The mean of gaps, and whether intervals of their draws or replicates [B, C] hold 0."""
+    return {"gap": float(gaps.mean()), **held(draws, np.zeros(draws.shape[1]))}
 
 
 def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

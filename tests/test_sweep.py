@@ -167,6 +167,28 @@ def test_a_study_that_is_read_is_known_by_its_contents(grid, tmp_path):
     workers = zoo.study("workers")
     nameless = {role: replace(each, answers=None) for role, each in workers.datasets.items()}
     assert contents(replace(workers, datasets=nameless)) != contents(workers)
+    assert contents(with_contexts(workers)) != contents(workers)
+
+
+def with_contexts(study):
+    """The study with two answers about an image in each context, in the order of its workers."""
+    sets = {}
+    for role, data in study.datasets.items():
+        of_pair = 1000 * data.answers.image + data.answers.worker // 2
+        context = np.unique(of_pair, return_inverse=True)[1]
+        sets[role] = replace(data, answers=replace(data.answers, context=context))
+    return replace(study, datasets=sets)
+
+
+def test_answers_that_are_kept_keep_their_contexts():
+    study = with_contexts(zoo.study("workers"))
+    for role, data in keep_answers(study, 3).datasets.items():
+        whole = study.datasets[role].answers
+        key = dict(zip(zip(whole.image, whole.worker, strict=True), whole.context, strict=True))
+        kept = data.answers
+        assert len(kept.image) == len(kept.context) == 3 * len(data.images)
+        pairs = zip(kept.image, kept.worker, strict=True)
+        assert [key[pair] for pair in pairs] == kept.context.tolist()
 
 
 # --- what a grid may not say ------------------------------------------------------------------

@@ -157,25 +157,32 @@ def _lay_out_patterns(
     # Merged with no further images, all tables have the patterns of all.
     none = every._replace(images=np.zeros_like(every.images))
     images = np.stack([each.merge(none).images for each in tables]).astype(float)
-    # The count of all contexts is the sum of theirs: a convolution, for every division of n.
+    # The count of all contexts is the sum of theirs, for every division of n.
+    laws: dict[int, Float[np.ndarray, "count node"]] = {}
+    for n in np.unique(shown[shown > 0]).tolist():
+        k = np.arange(n + 1)
+        log_law = logit_quadrature.log_dependent(k, n - k, dependence, leniency)
+        laws[n] = np.exp(log_law + log_binomial(n, k)[:, None])
     designs, place = np.unique(shown, axis=0, return_inverse=True)
-    share = np.bincount(place.ravel(), every.images)
+    totals, images_of_design = designs.sum(axis=1), np.bincount(place.ravel(), every.images)
+    share = images_of_design / np.bincount(totals, images_of_design)[totals]
     mass = np.zeros((len(cells.shown), logit_quadrature.N_NODES))
-    for design, weight in zip(designs, share, strict=True):
-        law = np.ones((1, logit_quadrature.N_NODES))
-        for n in design[design > 0].tolist():
-            k = np.arange(n + 1)
-            one = logit_quadrature.log_dependent(k, n - k, dependence, leniency)
-            one = np.exp(one + log_binomial(n, k)[:, None])
-            both = np.zeros((len(law) + n, law.shape[1]))
-            for at in range(n + 1):
-                both[at : at + len(law)] += one[at] * law
-            law = both
-        of_design = cells.shown == design.sum()
-        mass[of_design] += weight / share[designs.sum(axis=1) == design.sum()].sum() * law
+    for design, total, weight in zip(designs, totals, share, strict=True):
+        law = reduce(_law_of_sum, (laws[n] for n in design[design > 0].tolist()))
+        mass[cells.shown == total] += weight * law
     log_mass = np.log(np.maximum(mass, MIN_PAIR_PROBABILITY))
     log_mass -= log_binomial(cells.shown, cells.selected)[:, None]
     return log_mass, Patterns(*map(jax.device_put, (log_given, images)))
+
+
+def _law_of_sum(
+    first: Float[np.ndarray, "count node"], second: Float[np.ndarray, "other node"]
+) -> Float[np.ndarray, "sum node"]:
+    """Convolve the laws of two independent counts, given each node."""
+    law = np.zeros((len(first) + len(second) - 1, first.shape[1]))
+    for k, probability in enumerate(second):
+        law[k : k + len(first)] += probability * first
+    return law
 
 
 def find_possible_pairs(cells: Cells) -> Truncation | None:

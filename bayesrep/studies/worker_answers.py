@@ -117,6 +117,13 @@ class WorkerAnswers(Compared):
         names = np.array([code(name, salt) for name in self.workers.tolist()], dtype=np.str_)
         return replace(self, workers=names)
 
+    def take(self, rows: Ints) -> Self:
+        """Select some of the answers, by index."""
+        names = ("image", "worker", "selected", "position", "context")
+        columns = {name: getattr(self, name) for name in names}
+        parts = {name: values[rows] for name, values in columns.items() if values is not None}
+        return replace(self, **parts)
+
     def counts(self, images: int) -> tuple[Ints, Ints]:
         """Count selections and answers of each image: [N], [N]."""
         total = np.bincount(self.image, minlength=images)

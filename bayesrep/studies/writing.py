@@ -136,9 +136,9 @@ def _answers_of(data: AnnotatedSet) -> pl.DataFrame:
         "worker": answers.workers[answers.worker],
         "selected": answers.selected,
     }
-    further = {"position": answers.position, "context": answers.context}
-    known = {name: values for name, values in further.items() if values is not None}
-    return pl.DataFrame(columns | known)
+    optional = {"position": answers.position, "context": answers.context}
+    columns |= {name: values for name, values in optional.items() if values is not None}
+    return pl.DataFrame(columns)
 
 
 def _of_dataset(data: AnnotatedSet, columns: Mapping[str, Any]) -> pl.DataFrame:

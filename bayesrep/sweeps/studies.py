@@ -56,7 +56,8 @@ def contents(study: Study) -> str:
         parts.append(role.encode())
         if data.answers is not None:
             parts.append("\0".join(data.answers.workers.tolist()).encode())
-            columns = data.answers.image, data.answers.worker, data.answers.selected
+            columns = [data.answers.image, data.answers.worker, data.answers.selected]
+            columns += [] if data.answers.context is None else [data.answers.context]
             parts += [column.tobytes() for column in columns]
     truth = true_accuracies(study)
     parts.append(b"" if truth is None else truth.tobytes())
@@ -95,13 +96,5 @@ def _keep_of_set(data: AnnotatedSet, annotators: int, rng: np.random.Generator) 
     # The place of every answer among those about its image, which stand together.
     _, first, size = np.unique(answers.image[order], return_index=True, return_counts=True)
     place = np.arange(len(order)) - np.repeat(first, size)
-    rows = np.sort(order[place < annotators])
-    position = None if answers.position is None else answers.position[rows]
-    rest = replace(
-        answers,
-        image=answers.image[rows],
-        worker=answers.worker[rows],
-        selected=answers.selected[rows],
-        position=position,
-    )
+    rest = answers.take(np.sort(order[place < annotators]))
     return replace(data, selected=rest.counts(len(n))[0], shown=n, answers=rest)

@@ -111,18 +111,18 @@ def _read_answers(arguments: Namespace) -> int:
     }
     # With --own only questions about images' own labels are written, of which a study is, too.
     own_rows = pl.col("own") if arguments.own or makes_study else pl.lit(value=True)
-    # Of a study it is known which answers about an image came from one task.
-    as_context = {"task": "context"} if makes_study else {}
-    parts = (part.filter(own_rows).rename(as_context) for part in answers.batches())
+    parts = (part.filter(own_rows) for part in answers.batches())
     # Quality rules look at all answers at once; without them answers are streamed.
     if arguments.rules:
         table, seed = answers.table().filter(own_rows), arguments.seed or 0
         cleaned = clean_answers(table, arguments.rules, seed=seed)
         text = f"{text}\n\n{cleaned_text(cleaned)}"
         facts |= {"dropped": cleaned.dropped.to_dicts(), "effect": cleaned.effect.to_dicts()}
-        parts, of_labels = iter([cleaned.kept.rename(as_context)]), count_selections(cleaned.kept)
+        parts, of_labels = iter([cleaned.kept]), count_selections(cleaned.kept)
     else:
         of_labels = answers.counts().filter(own_rows)
+    if makes_study:  # of which is told what answers about an image came from one task
+        parts = (part.rename({"task": "context"}) for part in parts)
     lines = [f"Written to {out}"]
     with TemporaryDirectory() as folder:
         file = Path(folder, "answers.parquet") if makes_study else out

@@ -180,11 +180,11 @@ def _answers_by_worker(
         )
         raise StudyError("order-of-answers-unclear", where=where)
     # Where one file knows grids and another does not, nothing is known of either.
-    known = "context" in placed.columns and not placed["context"].null_count()
+    has_contexts = "context" in placed.columns and not placed["context"].null_count()
     return WorkerAnswers.of(
         *(placed[name].to_numpy() for name in ("row", "worker", "selected")),
         position=placed[order[0]].to_numpy() if order else None,
-        context=placed["context"].to_numpy() if known else None,
+        context=placed["context"].to_numpy() if has_contexts else None,
     )
 
 

@@ -60,9 +60,10 @@ KNOWN_COLUMNS = (
 )
 _REPLACEABLE_COLUMNS = {LONG_KIND: ("correct", LABEL_COLUMNS[0]), "annotations": ("worker", None)}
 """Optional columns of a kind of table, with the column that may replace them, if any."""
+_ORDER_COLUMNS = ("position", "time")
 _OPTIONAL_COLUMNS = {
     LONG_KIND: ("label", *LABEL_COLUMNS, *PROBABILITY_COLUMNS),
-    "annotations": ("label", "context", "position", "time"),
+    "annotations": ("label", "context", *_ORDER_COLUMNS),
 }
 """Columns that a kind of table may have besides its needed ones."""
 _MEANT_ELSEWHERE = (*KNOWN_COLUMNS, *ANSWER_COLUMNS)
@@ -187,7 +188,7 @@ def _with_columns(rows: pl.DataFrame, kind: str, place: Place) -> pl.DataFrame:
     if lacking_columns(kind, rows.columns) or rows.is_empty():
         require(rows, KIND_COLUMNS[kind], str(place))
     if kind not in (WIDE_KIND, "images"):  # whose other columns are classifiers and groups
-        names = (*("label", "context") * (kind == "annotations"), "position", "time")
+        names = _OPTIONAL_COLUMNS[kind] if kind == "annotations" else _ORDER_COLUMNS
         further = f"^({'|'.join((*names, *LABEL_COLUMNS, *PROBABILITY_COLUMNS))})$"
         rows = rows.select(pl.col(f"^({'|'.join(KIND_COLUMNS[kind])})$", further))
     if line := parquet.strange_type(rows, rows.columns, str(place)):
@@ -398,8 +399,7 @@ def _convert_columns(
         extra = [column for column in extra if column in _OPTIONAL_COLUMNS[kind]]
         types |= dict.fromkeys(PROBABILITY_COLUMNS, probabilities)
     elif kind == "annotations":
-        order = ("position", "time")
-        ordered_by = [name for name in order if name in extra][:1]
+        ordered_by = [name for name in _ORDER_COLUMNS if name in extra][:1]
         extra = [*(name for name in extra if name in ("label", "context")), *ordered_by]
         types |= {"position": numbers, "time": seconds}
         types["label"] = lambda column, where: normalize_names(column)
