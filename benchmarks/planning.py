@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from bayesrep.lab import Design, published_world
-from bayesrep.lab.design_widths import SimulatedDesigns
-from bayesrep.lab.simulate_design import average_outcomes
 from bayesrep.parallel import open_pool
+from bayesrep.planning import Design, published_world
+from bayesrep.planning.design_widths import SimulatedDesigns
+from bayesrep.planning.simulate_design import average_outcomes
 from bayesrep.report.table_format import columns
 from experiments.results import save
 

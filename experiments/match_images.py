@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from bayesrep.errors import EstimateWarning, IdentificationWarning
-from bayesrep.lab import MATCHING_METHODS, Matching, match_images, next_answers
+from bayesrep.planning import MATCHING_METHODS, Matching, match_images, next_answers
 from bayesrep.report.table_format import columns, percent
 from bayesrep.sources.cifar10h import read_cifar10h
 from bayesrep.sources.placebo import deal_answers, selections

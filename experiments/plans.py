@@ -21,10 +21,10 @@ import numpy as np
 
 import bayesrep
 from bayesrep.errors import ConvergenceWarning, EstimateWarning
-from bayesrep.lab import Design, Prices, plan, published_world, worlds_of
-from bayesrep.lab.planning import PLAN_STUDIES
-from bayesrep.lab.populations import DEFAULT_LENIENCY, draw_study
-from bayesrep.lab.simulate_design import Outcome, average_outcomes, outcome
+from bayesrep.planning import Design, Prices, plan, published_world, worlds_of
+from bayesrep.planning.collection_plan import PLAN_STUDIES
+from bayesrep.planning.populations import DEFAULT_LENIENCY, draw_study
+from bayesrep.planning.simulate_design import Outcome, average_outcomes, outcome
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.table_format import columns, percent
 from experiments.ledger import resume

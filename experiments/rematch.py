@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from bayesrep import Study
-from bayesrep.lab import rematch
 from bayesrep.numerics.noisy_matching import BetaMixture
+from bayesrep.planning import rematch
 from bayesrep.report.plan_text import rematch_text
 from bayesrep.sources.placebo import deal_answers
 from experiments.match_images import Annotated, cifar10h, reassessed

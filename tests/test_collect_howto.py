@@ -14,7 +14,7 @@ import bayesrep
 from bayesrep import SufficientStatistics
 from bayesrep.cli import main
 from bayesrep.collect import read_collection
-from bayesrep.lab import match_images
+from bayesrep.planning import match_images
 
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "collect.md"
 CLASSES = ("n02123045", "n02123159", "n02124075", "n02099601", "n04254680", "n01440764")
@@ -93,7 +93,7 @@ def test_the_page_from_images_to_the_report_and_on(folder, monkeypatch, capsys):
 def test_what_is_chosen_is_measured_again(folder, monkeypatch, capsys):
     """From counts of both to the study of the reference and the chosen, in three commands."""
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("bayesrep.lab.match_images", partial(match_images, replicates=2))
+    monkeypatch.setattr("bayesrep.planning.match_images", partial(match_images, replicates=2))
     Path("images", "candidates").symlink_to("v2")
     of_both = {"v1": "v1", "v2": "candidates"}
     predictions = pl.read_csv("predictions.csv").with_columns(pl.col("dataset").replace(of_both))

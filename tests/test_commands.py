@@ -23,8 +23,8 @@ from bayesrep.cli import COMMANDS, GROUPS, TABLE_COMMANDS
 from bayesrep.commands import import_command
 from bayesrep.errors import reason
 from bayesrep.estimators.annotators import extrapolate
-from bayesrep.lab import MATCHING_METHODS, match_images, next_batch, plan, rematch
 from bayesrep.models import MODELS
+from bayesrep.planning import MATCHING_METHODS, match_images, next_batch, plan, rematch
 from bayesrep.report.demo import run_demo
 from bayesrep.report.sections import gather
 from bayesrep.sources import READERS, raw_answers

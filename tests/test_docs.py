@@ -25,7 +25,7 @@ from fits import TUTORIALS
 
 import bayesrep
 from bayesrep import collect as collecting
-from bayesrep import estimators, inference, lab, protocols, sources
+from bayesrep import estimators, inference, planning, protocols, sources
 from bayesrep.cli import COMMANDS, GROUPS, _find_name, main
 from bayesrep.estimators import ESTIMATORS
 from bayesrep.files.netcdf import Group, Variable
@@ -196,7 +196,7 @@ def test_every_public_name_is_in_the_reference():
     shown = {(path.rpartition(".")[2], id(resolve_name(path))) for path in paths}
     missing = {
         f"{room.__name__}.{name}"
-        for room in (bayesrep, collecting, estimators, inference, lab, protocols, sources)
+        for room in (bayesrep, collecting, estimators, inference, planning, protocols, sources)
         for name in room.__all__
         if (name, id(getattr(room, name))) not in shown
     }

@@ -12,7 +12,7 @@ from refusals import check, refusal, refused
 
 from bayesrep.cli import main
 from bayesrep.errors import OptionError, StudyError
-from bayesrep.lab import MATCHING_METHODS, match_images, next_answers, remaining_gap
+from bayesrep.planning import MATCHING_METHODS, match_images, next_answers, remaining_gap
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.IdentificationWarning")
 
@@ -152,7 +152,7 @@ def test_a_class_with_too_few_candidates_is_named():
 
 
 def test_as_it_is_typed(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("bayesrep.lab.match_images", partial(match_images, replicates=5))
+    monkeypatch.setattr("bayesrep.planning.match_images", partial(match_images, replicates=5))
     rng = np.random.default_rng(0)
     rows = []
     for name, number, most, a in (("v1", 300, 11, 8.0), ("pool", 600, 10, 3.0)):

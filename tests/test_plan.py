@@ -12,7 +12,8 @@ from refusals import check, refusal, refused
 import bayesrep
 from bayesrep.cli import main
 from bayesrep.errors import ClusterError, OptionError
-from bayesrep.lab import (
+from bayesrep.parallel import open_pool
+from bayesrep.planning import (
     Design,
     Law,
     Limits,
@@ -26,10 +27,9 @@ from bayesrep.lab import (
     published_world,
     worlds_of,
 )
-from bayesrep.lab.design_widths import SimulatedDesigns
-from bayesrep.lab.populations import adjusted_accuracies, draw_study
-from bayesrep.lab.simulate_design import Outcome, normal_posterior, outcome
-from bayesrep.parallel import open_pool
+from bayesrep.planning.design_widths import SimulatedDesigns
+from bayesrep.planning.populations import adjusted_accuracies, draw_study
+from bayesrep.planning.simulate_design import Outcome, normal_posterior, outcome
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.plan_text import batch_text, plan_facts, plan_text
 from experiments import plans
@@ -324,8 +324,8 @@ PILOT_COSTS = ["--cost-answer", "0.03", "--cost-image", "0.1", "--quiet"]
 def of_a_pilot(tmp_path, monkeypatch):
     """The words of a command about the pilot and its posterior, planned by two studies."""
     quick = partial(plan, answers=[5], studies=2, jobs=1)
-    monkeypatch.setattr("bayesrep.lab.plan", quick)
-    monkeypatch.setattr("bayesrep.lab.next_batch", partial(next_batch, jobs=1))
+    monkeypatch.setattr("bayesrep.planning.plan", quick)
+    monkeypatch.setattr("bayesrep.planning.next_batch", partial(next_batch, jobs=1))
     folder = tmp_path / "pilot"
     zoo.study("tiny").write(folder)
     posterior = zoo.posterior_path("tiny", **zoo.QUICK)

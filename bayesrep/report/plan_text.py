@@ -18,7 +18,7 @@ _LABEL_TEXT = templates_by_name(
 """Crowds and purchases that speak of the study's parts, and how other words say them."""
 
 if TYPE_CHECKING:
-    from bayesrep.lab import Design, Option, Plan, Prices, Purchase, Rematched
+    from bayesrep.planning import Design, Option, Plan, Prices, Purchase, Rematched
 
 
 def plan_facts(plan: "Plan", prices: "Prices") -> dict[str, Any]:

@@ -256,7 +256,7 @@ def _mixture(given: list[tuple[float, float, float]] | None, a: float, b: float)
 
 def _mixtures_of(study: bayesrep.Study, given: Namespace) -> tuple[BetaMixture, BetaMixture]:
     """Mixtures of the counts of a study's reference and candidates."""
-    from bayesrep.lab.matching import fitted_mixtures
+    from bayesrep.planning.matching import fitted_mixtures
 
     if given.pool_role not in study.datasets:
         raise OptionError(

@@ -15,9 +15,9 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import OptionError
-from bayesrep.lab.discretise import chance_of_counts, masses_of
-from bayesrep.lab.matching import MAX_POOL_ANSWERS, remaining_gaps
 from bayesrep.numerics.noisy_matching import BetaMixture, replication_mixture
+from bayesrep.planning.discretise import chance_of_counts, masses_of
+from bayesrep.planning.matching import MAX_POOL_ANSWERS, remaining_gaps
 from bayesrep.report.table_format import Cell, list_rows
 from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 from bayesrep.types import Floats

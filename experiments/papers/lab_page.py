@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from bayesrep.atomic import replaced_file
-from bayesrep.lab.discretise import S_EDGES, S_NODES, masses_of
-from bayesrep.lab.matching_methods import N_BINS
 from bayesrep.numerics.noisy_matching import BetaMixture
+from bayesrep.planning.discretise import S_EDGES, S_NODES, masses_of
+from bayesrep.planning.matching_methods import N_BINS
 from bayesrep.report import vega
 from bayesrep.report.figure import Figure, Reading
 from bayesrep.report.page import FirstScreen, page_of

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from pools import drawn, world
 
-from bayesrep.lab import match_images, next_answers
+from bayesrep.planning import match_images, next_answers
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.IdentificationWarning")
 

@@ -10,9 +10,9 @@ import pytest
 import bayesrep
 from bayesrep.cli import main
 from bayesrep.errors import ConvergenceWarning
-from bayesrep.lab import Design, leniency_of, plan, published_world, worlds_of
-from bayesrep.lab.populations import draw_study
-from bayesrep.lab.simulate_design import normal_posterior, outcome
+from bayesrep.planning import Design, leniency_of, plan, published_world, worlds_of
+from bayesrep.planning.populations import draw_study
+from bayesrep.planning.simulate_design import normal_posterior, outcome
 from bayesrep.posterior.fitted import Fitted
 
 WORLD = published_world("imagenet-v2", 4)
@@ -67,7 +67,7 @@ def test_a_plan_from_a_tiny_pilot(tmp_path, capsys, monkeypatch):
     """Twenty images, from the command line, with real fits."""
     folder = tmp_path / "pilot"
     quick = partial(plan, answers=[5], studies=2, jobs=1)
-    monkeypatch.setattr("bayesrep.lab.plan", quick)
+    monkeypatch.setattr("bayesrep.planning.plan", quick)
     draw_study(WORLD, Design(20, 5), leniency=0.0, seed=1).write(folder)
     words = [
         "collect",

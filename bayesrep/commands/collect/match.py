@@ -60,7 +60,7 @@ def run(arguments: Namespace) -> int:
 def _choose(arguments: Namespace) -> int:
     import polars as pl
 
-    from bayesrep.lab import match_images, next_answers, remaining_gap
+    from bayesrep.planning import match_images, next_answers, remaining_gap
     from bayesrep.report.collect_text import matching_text
     from bayesrep.sources.collection_tables import read_candidates
 
@@ -110,8 +110,8 @@ def _choose(arguments: Namespace) -> int:
 
 
 def _check(arguments: Namespace) -> int:
-    from bayesrep.lab import rematch
-    from bayesrep.lab.rematching import LEAST_ANSWERS
+    from bayesrep.planning import rematch
+    from bayesrep.planning.rematching import LEAST_ANSWERS
     from bayesrep.report.plan_text import rematch_text
 
     foreign = arguments.reference, arguments.method, arguments.ask, arguments.out

@@ -61,8 +61,8 @@ def describe_kept(arguments: Namespace) -> str:
 def run(arguments: Namespace) -> int:
     keep_compiled()
     _check(arguments)
-    from bayesrep.lab import Limits, Prices, plan, published_world
-    from bayesrep.lab.planning import possible_answers
+    from bayesrep.planning import Limits, Prices, plan, published_world
+    from bayesrep.planning.collection_plan import possible_answers
     from bayesrep.report.plan_text import plan_facts, plan_text
 
     prices = Prices(arguments.cost_answer, arguments.cost_image)
@@ -111,9 +111,9 @@ def _check(arguments: Namespace) -> None:
 
 def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:
     """Populations by the pilot's posterior, itself, its workers' leniency, and what to say."""
-    from bayesrep.lab import leniency_of, worlds_of
-    from bayesrep.lab.planning import PLAN_STUDIES
-    from bayesrep.lab.populations import DEFAULT_LENIENCY
+    from bayesrep.planning import leniency_of, worlds_of
+    from bayesrep.planning.collection_plan import PLAN_STUDIES
+    from bayesrep.planning.populations import DEFAULT_LENIENCY
     from bayesrep.posterior.fitted import Fitted
 
     study = bayesrep.read_study(arguments.pilot)
@@ -150,8 +150,8 @@ def _recommend_purchase(
 ) -> int:
     import numpy as np
 
-    from bayesrep.lab import Design, next_batch
     from bayesrep.numerics.estimands import INTERVAL
+    from bayesrep.planning import Design, next_batch
     from bayesrep.report.plan_text import batch_text
 
     study = fitted.images

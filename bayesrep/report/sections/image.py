@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from scipy.special import betaln
 
-from bayesrep.lab.matching import fitted_mixtures
+from bayesrep.planning.matching import fitted_mixtures
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import vega

@@ -22,9 +22,9 @@ from bayesrep.inference.laplace_marginal import Marginal
 from bayesrep.inference.mode import around_mode
 from bayesrep.inference.problem import pose, programs
 from bayesrep.inference.program import kept_programs
-from bayesrep.lab.populations import Design, adjusted_accuracies, draw_study
 from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.numerics.settings import own_settings
+from bayesrep.planning.populations import Design, adjusted_accuracies, draw_study
 from bayesrep.posterior.files import build_tree
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior

@@ -30,8 +30,10 @@ from bayesrep.estimators.mixtures import (
     fit_mixtures,
     refit_mixtures,
 )
-from bayesrep.lab.discretise import S_NODES, chance_of_counts, given_counts, masses_of
-from bayesrep.lab.matching_methods import (
+from bayesrep.numerics.noisy_matching import BetaMixture
+from bayesrep.numerics.rounding import largest_remainders
+from bayesrep.planning.discretise import S_NODES, chance_of_counts, given_counts, masses_of
+from bayesrep.planning.matching_methods import (
     MATCHING_METHODS,
     MatchedCells,
     draw_images,
@@ -39,8 +41,6 @@ from bayesrep.lab.matching_methods import (
     match_published_bins,
     round_numbers,
 )
-from bayesrep.numerics.noisy_matching import BetaMixture
-from bayesrep.numerics.rounding import largest_remainders
 from bayesrep.types import Floats, Ints
 
 MAX_POOL_ANSWERS = 1_000

@@ -17,10 +17,10 @@ from bayesrep import Study
 from bayesrep.cli import main
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators.annotators import extrapolate
-from bayesrep.lab import match_images, rematch
-from bayesrep.lab.discretise import S_NODES, masses_of
-from bayesrep.lab.matching import fitted_mixtures
 from bayesrep.numerics.noisy_matching import BetaMixture, replication_mixture
+from bayesrep.planning import match_images, rematch
+from bayesrep.planning.discretise import S_NODES, masses_of
+from bayesrep.planning.matching import fitted_mixtures
 from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME
 from experiments.match_images import Annotated
 from experiments.papers import __main__ as papers
@@ -242,7 +242,7 @@ def test_lab_command_refuses(words, broken):
 
 
 def test_rematch_command(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("bayesrep.lab.rematch", partial(rematch, deals=2, bootstrap=5))
+    monkeypatch.setattr("bayesrep.planning.rematch", partial(rematch, deals=2, bootstrap=5))
     study_of(EASY, HARD, size=800).write(tmp_path / "study")
     words = [str(tmp_path / "study"), "--images", "100"]
     command = ["collect", "match", *words, "--check"]

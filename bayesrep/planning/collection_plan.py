@@ -17,7 +17,8 @@ import numpy as np
 from scipy.stats import norm
 
 from bayesrep.errors import OptionError
-from bayesrep.lab.design_widths import (
+from bayesrep.parallel import open_pool
+from bayesrep.planning.design_widths import (
     CROWD_SIZES,
     STUDIES_OF_CROWDS,
     CertifiedDesign,
@@ -27,10 +28,9 @@ from bayesrep.lab.design_widths import (
     simulated_numbers,
     worker_parts,
 )
-from bayesrep.lab.designs import LEAST_IMAGES, Aim, Law, Limits, Option, Prices, law_of
-from bayesrep.lab.populations import DEFAULT_LENIENCY, Design
-from bayesrep.lab.simulate_design import Outcome, average_outcomes
-from bayesrep.parallel import open_pool
+from bayesrep.planning.designs import LEAST_IMAGES, Aim, Law, Limits, Option, Prices, law_of
+from bayesrep.planning.populations import DEFAULT_LENIENCY, Design
+from bayesrep.planning.simulate_design import Outcome, average_outcomes
 from bayesrep.progress import progress_bar
 from bayesrep.studies.populations import Populations
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrep.errors import EstimateWarning, StudyError
-from bayesrep.lab.discretise import N_MASSES, S_NODES
 from bayesrep.numerics.rounding import largest_remainders
+from bayesrep.planning.discretise import N_MASSES, S_NODES
 from bayesrep.types import Floats, Ints
 
 N_BINS = 5

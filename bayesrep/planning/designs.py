@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesrep.errors import OptionError
-from bayesrep.lab.populations import Design
+from bayesrep.planning.populations import Design
 
 LEAST_IMAGES = 20
 MAX_SIMULATED_IMAGES = 20_000  # images of a simulated study, at most; beyond, the law holds

@@ -4,14 +4,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bayesrep.lab.designs import Law, Limits, Option, Prices
-    from bayesrep.lab.matching import Chosen, Matching, match_images, next_answers, remaining_gap
-    from bayesrep.lab.matching_methods import MATCHING_METHODS
-    from bayesrep.lab.next_purchase import Purchase, next_batch
-    from bayesrep.lab.planning import Plan, plan
-    from bayesrep.lab.populations import Design, leniency_of, published_world, worlds_of
-    from bayesrep.lab.rematching import Rematched, rematch
-    from bayesrep.lab.simulate_design import Outcome
+    from bayesrep.planning.collection_plan import Plan, plan
+    from bayesrep.planning.designs import Law, Limits, Option, Prices
+    from bayesrep.planning.matching import (
+        Chosen,
+        Matching,
+        match_images,
+        next_answers,
+        remaining_gap,
+    )
+    from bayesrep.planning.matching_methods import MATCHING_METHODS
+    from bayesrep.planning.next_purchase import Purchase, next_batch
+    from bayesrep.planning.populations import Design, leniency_of, published_world, worlds_of
+    from bayesrep.planning.rematching import Rematched, rematch
+    from bayesrep.planning.simulate_design import Outcome
 
 __all__ = [
     "MATCHING_METHODS",

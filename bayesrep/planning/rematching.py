@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators.annotators import gaps_by_annotators
-from bayesrep.lab.matching import match_published
+from bayesrep.planning.matching import match_published
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.study import Study
 from bayesrep.types import Floats, Ints

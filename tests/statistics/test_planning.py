@@ -7,8 +7,8 @@ from populations import EASY, HARD, drawn, study_of
 
 from bayesrep import simulate_study
 from bayesrep.estimators.annotators import compare_annotators, extrapolate
-from bayesrep.lab import rematch
-from bayesrep.lab.matching import fitted_mixtures
+from bayesrep.planning import rematch
+from bayesrep.planning.matching import fitted_mixtures
 from experiments.papers.lab import explore, simulate_matching
 
 

@@ -19,9 +19,9 @@ from scipy.special import expit, logit, ndtri
 
 from bayesrep.choices import Prior
 from bayesrep.errors import OptionError
-from bayesrep.lab.discretise import S_NODES, given_counts, masses_of
 from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.numerics.settings import own_settings
+from bayesrep.planning.discretise import S_NODES, given_counts, masses_of
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.studies.populations import Populations, published_populations
 from bayesrep.studies.scenarios import draw_counts, draw_crowds, find_scenario

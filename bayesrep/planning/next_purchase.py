@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesrep.errors import OptionError
-from bayesrep.lab.design_widths import SimulatedDesigns
-from bayesrep.lab.designs import MAX_SIMULATED_IMAGES, Prices
-from bayesrep.lab.populations import DEFAULT_LENIENCY, Design
-from bayesrep.lab.simulate_design import average_outcomes
 from bayesrep.parallel import open_pool
+from bayesrep.planning.design_widths import SimulatedDesigns
+from bayesrep.planning.designs import MAX_SIMULATED_IMAGES, Prices
+from bayesrep.planning.populations import DEFAULT_LENIENCY, Design
+from bayesrep.planning.simulate_design import average_outcomes
 from bayesrep.progress import progress_bar
 from bayesrep.studies.populations import Populations
 

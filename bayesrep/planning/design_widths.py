@@ -9,10 +9,10 @@ import numpy as np
 
 from bayesrep.files.digests import digest_value
 from bayesrep.files.strict_json import replace_non_finite
-from bayesrep.lab.designs import MAX_SIMULATED_IMAGES, Aim, Law, Option
-from bayesrep.lab.populations import Design
-from bayesrep.lab.simulate_design import Outcome, average_outcomes, outcome
 from bayesrep.parallel import MapTasks
+from bayesrep.planning.designs import MAX_SIMULATED_IMAGES, Aim, Law, Option
+from bayesrep.planning.populations import Design
+from bayesrep.planning.simulate_design import Outcome, average_outcomes, outcome
 from bayesrep.store import keep, open_store, read_kept
 from bayesrep.studies.populations import Populations
 
