@@ -44,6 +44,9 @@ DEPENDENCE_GRID = (0.0, 0.003, 0.006, 0.01, 0.02, 0.035, 0.055, 0.08, 0.11, 0.15
 """Correlations ρ_j."""
 MAX_LOG_ODDS = 12.0
 """Nats below the best correlation at which the grid ends."""
+MIN_ANSWERS = 5.0
+"""Mean answers about an image from which counts tell ρ: fewer have no more frequencies than
+mixtures have parameters, and the prior of these would speak in their place."""
 N_PEOPLE = 100
 """People in each of two crowds, for illustration."""
 LENIENCY_GRID = np.linspace(0, 4, 13)
@@ -102,7 +105,7 @@ def _is_free(problem: Problem, name: str) -> bool:
 def scan_dependence(problem: Problem, position: Position) -> tuple[Programs, LevelGrid]:
     """Find the mode at every ρ_j from a position near that at ρ = 0, and P(ρ_j | y)."""
     levels, heights = list[AnnotatorLevel](), list[float]()
-    tools = None
+    tools, weight = None, float(_tell_dependence(problem))
     for dependence in DEPENDENCE_GRID:
         tools, position, level = find_level(
             problem,
@@ -112,7 +115,7 @@ def scan_dependence(problem: Problem, position: Position) -> tuple[Programs, Lev
             leniency=0.0,
         )
         log_prior = -0.5 * (dependence / problem.options.dependence_prior) ** 2
-        heights.append(log_prior + level.log_density)
+        heights.append(log_prior + weight * level.log_density)
         # Beyond a correlation that the counts reject, searches are long and fail.
         if not heights[-1] > max(heights[:-1], default=-np.inf) - MAX_LOG_ODDS:
             heights.pop()
@@ -122,6 +125,14 @@ def scan_dependence(problem: Problem, position: Position) -> tuple[Programs, Lev
     value = np.array(DEPENDENCE_GRID[: len(levels)])
     probability = _integrate_height(value, np.array(heights))
     return tools, LevelGrid("dependence", value, levels, probability)
+
+
+def _tell_dependence(problem: Problem) -> bool:
+    """Return whether the counts of every data set, or its grids, tell ρ."""
+    return all(
+        table.contexts is not None or table.images @ table.shown >= MIN_ANSWERS * table.images.sum()
+        for table in (problem.statistics.cells[role] for role in problem.roles)
+    )
 
 
 def _integrate_height(
