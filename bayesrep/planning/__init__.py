@@ -51,7 +51,7 @@ _DEFINED_IN = {
         "matching": "Chosen Matching match_images next_answers remaining_gap",
         "matching_methods": "MATCHING_METHODS",
         "simulate_design": "Outcome",
-        "planning": "Plan plan",
+        "collection_plan": "Plan plan",
         "rematching": "Rematched rematch",
         "populations": "Design leniency_of published_world worlds_of",
     }.items()
