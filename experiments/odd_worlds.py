@@ -90,11 +90,16 @@ TOGETHER = (0.0, 0.5, 0.8)
 
 
 def simulated(
-    number: int, images: int, classifiers: int, shown: str | None = None
+    number: int,
+    images: int,
+    classifiers: int,
+    shown: str | None = None,
+    dependence: float = 0.0,
 ) -> tuple[Study, Floats, list[str]]:
     """A study, the true adjusted accuracies, and what it was made of.
 
-    So many annotators an image are `shown` it, one of `ANNOTATORS` where nobody says how many.
+    So many annotators an image are `shown` it, one of `ANNOTATORS` where nobody says how many;
+    their answers have the intraclass correlation `dependence`.
     """
     random = np.random.default_rng([4242, number])
     density, curve, annotators = (
@@ -118,7 +123,11 @@ def simulated(
         s = _tilted(random, DENSITIES[density], tilt, images)
         low, _, high = annotators.partition(" to ")
         asked = random.integers(int(low), int(high or low) + 1, images)
-        selected = random.binomial(asked, s)
+        of_grid = s
+        if dependence > 0:
+            total, inside = 1 / dependence - 1, np.clip(s, 1e-6, 1 - 1e-6)
+            of_grid = random.beta(total * inside, total * (1 - inside))
+        selected = random.binomial(asked, of_grid)
         datasets[role] = {"selected": selected, "shown": asked, "correct": correct(s, easier)}
     truth = right(DENSITIES[density](random, TRUTH)).mean(axis=0)
     names = [f"classifier {i}" for i in range(classifiers)]
