@@ -289,6 +289,19 @@ def test_counts_speak_against_a_correlation():
     assert posterior["posterior"]["dependence"].values.max() < 0.1
 
 
+def test_fewer_than_five_answers_leave_the_correlation_to_its_prior():
+    """On the grid's range, to four standard errors of its draws."""
+    study = zoo.cut(zoo.study("tiny"), images=300, classifiers=1)
+    halved = {
+        role: replace(data, selected=data.selected // 2, shown=data.shown // 2)
+        for role, data in study.datasets.items()
+    }
+    posterior = bayesrep.fit(replace(study, datasets=halved), **zoo.QUICK)["posterior"]
+    prior = stats.truncnorm(0, annotators.DEPENDENCE_GRID[-1] / 0.15, scale=0.15)
+    error = prior.std() / np.sqrt(posterior.attrs["ess"])
+    assert abs(posterior["dependence"].values.mean() - prior.mean()) < 4 * error
+
+
 @pytest.mark.parametrize(
     ("value", "broken"),
     [

@@ -72,10 +72,10 @@ def judge_dependence(
     estimate = f"{correlation.mean():.3f} ({lower} to {upper})"
     gap, *ends = (write_points(table[name][0], 1) for name in ("gap", "lower", "upper"))
     text = (
-        f"The correlation of {words.annotators}' answers about an {words.image} is {estimate}, "
-        "as far as a smooth distribution of selection frequencies tells it "
-        f"from their spread; the intervals allow for it. If {words.annotators} answered "
-        f"independently, the mean gap would be {gap} points ({ends[0]} to {ends[1]})."
+        f"The correlation of {words.annotators}' answers about an {words.image} is {estimate}, as "
+        "far as its prior and the answers tell; the intervals allow for it. If "
+        f"{words.annotators} answered independently, the mean gap would be {gap} points "
+        f"({ends[0]} to {ends[1]})."
     )
     return Finding(DEPENDENCE_CHECK, estimate, "learnt", "yes", text)
 

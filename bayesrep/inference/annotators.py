@@ -37,6 +37,7 @@ from bayesrep.inference.mode import around_mode, find_mode, log_mass
 from bayesrep.inference.problem import Problem, Programs, programs
 from bayesrep.models.model import Data
 from bayesrep.numerics.logit_quadrature import SMALLEST_DEPENDENCE
+from bayesrep.studies.capabilities import MIN_ANSWERS
 from bayesrep.studies.leniency import leniency_density
 from bayesrep.types import Float, Ints
 
@@ -44,9 +45,6 @@ DEPENDENCE_GRID = (0.0, 0.003, 0.006, 0.01, 0.02, 0.035, 0.055, 0.08, 0.11, 0.15
 """Correlations ρ_j."""
 MAX_LOG_ODDS = 12.0
 """Nats below the best correlation at which the grid ends."""
-MIN_ANSWERS = 5.0
-"""Mean answers about an image from which counts tell ρ: fewer have no more frequencies than
-mixtures have parameters, and the prior of these would speak in their place."""
 N_PEOPLE = 100
 """People in each of two crowds, for illustration."""
 LENIENCY_GRID = np.linspace(0, 4, 13)
@@ -129,6 +127,7 @@ def scan_dependence(problem: Problem, position: Position) -> tuple[Programs, Lev
 
 def _tell_dependence(problem: Problem) -> bool:
     """Return whether the counts of every data set, or its grids, tell ρ."""
+    # Few answers have no more frequencies than the mixtures parameters, whose prior would speak.
     return all(
         table.contexts is not None or table.images @ table.shown >= MIN_ANSWERS * table.images.sum()
         for table in (problem.statistics.cells[role] for role in problem.roles)
