@@ -8,7 +8,6 @@ from typing import Any
 from bayesrep.errors import OptionError
 from bayesrep.report.figure_catalogue import STUDY_NEEDS, FigureEntry, in_words
 from bayesrep.report.figure_inputs import Inputs
-from bayesrep.report.people_figures import judged_figure, people_figure
 from bayesrep.report.robustness_figures import robustness
 from bayesrep.report.sections import (
     accuracies_figure,
@@ -16,6 +15,7 @@ from bayesrep.report.sections import (
     curves,
     frequencies,
     image,
+    people,
     ranking,
     trust_figures,
 )
@@ -74,8 +74,8 @@ FIGURES_BY_NAME: Mapping[str, NamedFigure] = {
     "chains": _of_posterior(trust_figures.draw_chains),
     "energy": _of_posterior(trust_figures.draw_energy),
     "robustness": make_figure(robustness, "study_or_answers"),
-    "people": make_figure(people_figure, "reference", "people"),
-    "judged": make_figure(judged_figure, "reference", "people"),
+    "people": NamedFigure(people.draw_people, ("reference", "people")),
+    "judged": NamedFigure(people.draw_judged, ("reference", "people")),
 }
 
 

@@ -1,29 +1,38 @@
 """People's view of the reference images, and of the classifiers' predictions on them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
 import polars as pl
 
 from bayesrep.errors import StudyError
+from bayesrep.protocols.people import People
 from bayesrep.protocols.people_shares import (
     compare_labels_with_people,
     compare_predictions_with_people,
 )
 from bayesrep.report import vega
-from bayesrep.report.figure import Figure
-from bayesrep.report.people_figures import top1_accuracy
+from bayesrep.report.figure import Figure, beside, on_paper
 from bayesrep.report.sections.section import Block, Section, Source, Table
 from bayesrep.report.table_format import ends, percent
 from bayesrep.report.vega import Css
-from bayesrep.studies.vocabulary import Words
+from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 
-PART_TITLES = {
-    "one object: right by the own label": Css.INK,
-    "several objects: right by the own label": Css.RAW,
-    "several objects: right by any object": Css.POSTERIOR,
+JUDGED_COLORS: Mapping[str, Mapping[str, str]] = {
+    "judged-chart": {
+        "one object: right by the own label": Css.INK,
+        "several objects: right by the own label": Css.RAW,
+        "several objects: right by any object": Css.POSTERIOR,
+    },
+    "mistakes-chart": {
+        "mistakes selected as often as the own label": Css.RAW,
+        "mistakes selected by half or more": Css.POSTERIOR,
+        "top-5 corrections that are two objects": Css.INK,
+    },
 }
+"""Statistics of a chart of classifiers, and their colours."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -42,16 +51,22 @@ class PeopleAnswers(Section):
         """Both tables; `StudyError` where nothing is known of people."""
         if source.people is None:
             raise StudyError("no-tables-of-people")
-        predictions, people = source.people
+        return cls.of(*source.people, source.words)
+
+    @classmethod
+    def of(cls, predictions: Predictions, people: People, words: Words = IMAGE_WORDS) -> Self:
+        """Both tables of answers on one data set."""
+        right = (predictions.correct & predictions.answered).sum(axis=1)
+        shares = 100 * right / predictions.answered.sum(axis=1).clip(1)
         return cls(
             images=compare_labels_with_people(predictions, people),
             judged=compare_predictions_with_people(predictions, people),
-            accuracy=top1_accuracy(predictions),
-            words=source.words,
+            accuracy=pl.DataFrame({"classifier": predictions.classifiers, "top-1": shares}),
+            words=words,
         )
 
-    def blocks(self) -> Iterator[Block]:
-        """Shares of images with their intervals, and every classifier by what people see."""
+    def labels_figure(self) -> Figure:
+        """Draw shares of images with their intervals."""
         words, order = self.words, self.images["statistic"].to_list()
         label = f"Dots of the shares of {words.images} of which something is so, with intervals"
         reading = (
@@ -59,23 +74,26 @@ class PeopleAnswers(Section):
             "are 95 % intervals."
         )
         rows = {"people-chart": _rows(self.images)}
-        figures = [Figure("people-chart", label, _shares(order, words), reading, rows)]
-        of_objects = self.judged.filter(pl.col("statistic").is_in(list(PART_TITLES)))
-        if len(of_objects):  # where people were asked about objects
-            rows = of_objects.join(self.accuracy, on="classifier", how="left").with_columns(
-                pl.col("top-1") * 100
-            )
-            label = (
-                f"Dots of the {words.classifiers}' accuracies on {words.images} of one object and "
-                "of several"
-            )
-            reading = (
-                f"Each dot is a {words.classifier}: its accuracy where {words.people} see one "
-                "object, and where they see several, by the data set's label and by the "
-                "labels of all objects."
-            )
-            data = {"judged-chart": _rows(rows)}
-            figures.append(Figure("judged-chart", label, _classifiers(words), reading, data))
+        return Figure("people-chart", label, _shares(order, words), reading, rows)
+
+    def judged_figures(self) -> list[Figure]:
+        """Draw every classifier by what people see, as far as they were asked."""
+        words, figures = self.words, list[Figure]()
+        label = f"Dots of shares of the {words.classifiers}' answers against their accuracies"
+        reading = (
+            f"Each dot is a {words.classifier}: a share of its answers, by what {words.people} see."
+        )
+        rows = self.judged.join(self.accuracy, on="classifier", how="left")
+        for name, colors in JUDGED_COLORS.items():
+            some = rows.filter(pl.col("statistic").is_in(list(colors)))
+            if len(some):
+                spec = _classifiers(name, colors, words)
+                figures.append(Figure(name, label, spec, reading, {name: _rows(some)}))
+        return figures
+
+    def blocks(self) -> Iterator[Block]:
+        """Shares of images with their intervals, and every classifier by what people see."""
+        words, figures = self.words, [self.labels_figure(), *self.judged_figures()]
         texts = [
             [
                 row["statistic"],
@@ -115,14 +133,25 @@ def _shares(order: list[str], words: Words) -> vega.Spec:
     return vega.chart("people-chart", rules, dots, height=26 * len(order) + 20)
 
 
-def _classifiers(words: Words) -> vega.Spec:
+def _classifiers(name: str, colors: Mapping[str, str], words: Words) -> vega.Spec:
     title = f"top-1 accuracy on all {words.images} (%)"
     x = vega.number("top-1", title=title, scale={"zero": False})
     legend = {"orient": "bottom", "columns": 1, "labelLimit": 400}
-    parts, each = list(PART_TITLES), list(PART_TITLES.values())
-    color = vega.colors("statistic", parts, each, title=None, legend=legend)
-    y = vega.number("share", title="right (%)", scale={"zero": False})
+    color = vega.colors("statistic", [*colors], [*colors.values()], title=None, legend=legend)
+    y = vega.number("lower", title="share (%)", scale={"zero": False})
+    thin: vega.Spec = {"type": "rule", "strokeWidth": 0.8}
+    rules = vega.mark(thin, x=x, y=y, y2={"field": "upper"}, color=color)
     tooltip = _tooltip(classifier=words.classifier, statistic="statistic")
     circle = {"type": "circle", "size": 40, "opacity": 0.8}
-    dots = vega.mark(circle, x=x, y=y, color=color, tooltip=tooltip)
-    return vega.chart("judged-chart", dots, height=300)
+    dots = vega.mark(circle, x=x, y=vega.number("share"), color=color, tooltip=tooltip)
+    return vega.chart(name, rules, dots, height=300)
+
+
+def draw_people(predictions: Predictions, people: People) -> vega.Spec:
+    """Shares of images by what people see on them (Tsipras et al., 2020)."""
+    return on_paper(PeopleAnswers.of(predictions, people).labels_figure())
+
+
+def draw_judged(predictions: Predictions, people: People) -> vega.Spec:
+    """Every classifier by what people see (Tsipras et al., 2020, figures 4, 11 and 22)."""
+    return beside(PeopleAnswers.of(predictions, people).judged_figures())

@@ -1,5 +1,6 @@
 """Figures 3 to 6, 18 and 20 to 22: the objects that people see, and which is the main one."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from bayesrep.protocols.people_shares import (
     compare_labels_with_people,
     compare_predictions_with_people,
 )
-from bayesrep.report.people_figures import draw_against_top1, draw_object_numbers
 from bayesrep.report.pictures import Pictures
 from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.predictions import Predictions
@@ -29,10 +29,36 @@ from experiments.papers.tsipras2020.helpers import (
 )
 
 
+def _draw_object_numbers(axes: Any, table: pl.DataFrame) -> None:
+    """Shares of images with one object, two and more, of `compare_labels_with_people`, as bars."""
+    rows = table.filter(figure="3a")
+    share, low, high = (100 * rows[name].to_numpy() for name in ("share", "lower", "upper"))
+    axes.bar(["1", "2", "3 or more"], share, color=Color.BLUE, width=0.7)
+    axes.errorbar(range(3), share, [share - low, high - share], fmt="none", color=Color.INK, lw=1)
+    axes.set(xlabel="objects", ylabel="images (%)")
+
+
+def _draw_against_top1(
+    axes: Any, predictions: Predictions, table: pl.DataFrame, columns: Sequence[tuple[str, str]]
+) -> None:
+    """Statistics of every classifier with intervals, against its top-1 accuracy."""
+    right = (predictions.correct & predictions.answered).sum(axis=1)
+    top1 = 100 * right / predictions.answered.sum(axis=1).clip(1)
+    for text, color in columns:
+        rows = table.filter(statistic=text)
+        share, low, high = (
+            100 * rows[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
+            for name in ("share", "lower", "upper")
+        )
+        ends = [share - low, high - share]
+        axes.errorbar(top1, share, ends, fmt="o", ms=3, lw=0.7, color=color, label=text)
+    axes.set(xlabel="top-1 accuracy on all images (%)", ylabel="share (%)")
+
+
 def objects_and_pairs(predictions: Predictions, people: People) -> Any:
     """Figure 3: objects of an image, and the classes whose images often show another object."""
     figure, (left_axes, right) = panels(2)
-    draw_object_numbers(left_axes, compare_labels_with_people(predictions, people))
+    _draw_object_numbers(left_axes, compare_labels_with_people(predictions, people))
     left_axes.set_title("(a)", loc="left", fontsize=10)
     pairs = co_occurrence(predictions, as_sets(predictions, people)).filter(
         pl.col("images") >= MIN_CLASS_IMAGES
@@ -69,7 +95,7 @@ def by_objects(predictions: Predictions, people: People) -> Any:
     one = "one object: right by the own label", Color.INK
     several = "several objects: right by the own label", "several objects: right by any object"
     for axes, letter, text in zip(every, "ab", several, strict=True):
-        draw_against_top1(
+        _draw_against_top1(
             axes, predictions, table, [(text, Color.RED if letter == "a" else Color.BLUE), one]
         )
         axes.set_title(f"({letter})", loc="left", fontsize=10)
@@ -245,8 +271,8 @@ def top5(predictions: Predictions, people: People) -> Any:
         ("several objects: right by any object", Color.BLUE),
         ("several objects: right by the own label", Color.RED),
     ]
-    draw_against_top1(left_axes, predictions, table, columns)
-    draw_against_top1(
+    _draw_against_top1(left_axes, predictions, table, columns)
+    _draw_against_top1(
         right, predictions, table, [("top-5 corrections that are two objects", Color.INK)]
     )
     legend_below(figure, columns=2)
