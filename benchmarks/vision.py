@@ -38,7 +38,7 @@ import polars as pl
 from bayesrep.errors import PredictionWarning
 from bayesrep.report.table_format import columns
 from bayesrep.studies import layout
-from bayesrep.studies.imagenet import class_index, synsets
+from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import predict
 from bayesrep.vision.architectures import describe
 from bayesrep.vision.devices import CPU_BATCH, Device
@@ -116,7 +116,7 @@ def timm_loop(images: Path, weights: Path) -> dict[str, np.ndarray]:
 
 def labels_of(study: Path) -> dict[str, np.ndarray]:
     """Top-1 class numbers in a study, images sorted by name."""
-    known = class_index()
+    known = {name: number for number, name in enumerate(synsets())}
     result = {}
     for name in CLASSIFIERS:
         table = pl.read_parquet(study / layout.prediction_file("v1", name)).sort("image")

@@ -33,7 +33,7 @@ from bayesrep.checks.diagnosis import TRUST_RANK, Diagnosis
 from bayesrep.checks.finding import Trust
 from bayesrep.errors import ConvergenceWarning, EstimateWarning
 from bayesrep.numerics.estimands import accuracy_line
-from bayesrep.report.methods import color_of
+from bayesrep.report.methods import look_of
 from bayesrep.report.style import legend_below, panels
 from bayesrep.report.table_format import columns, percent
 from bayesrep.studies.leniency import PROVENANCE_ENTRY
@@ -352,7 +352,7 @@ def draw(found: Mapping[str, Any]) -> Any:
         middle = 100 * np.array([score["coverage"] for _, score in of])
         spread = 200 * np.array([score["coverage_se"] for _, score in of])
         at = np.array([row for row, _ in of]) + 0.15 * (place - 2)
-        color = color_of(name)
+        color = look_of(name).paper
         axes.hlines(
             at,
             np.maximum(middle - spread, 0),

@@ -30,6 +30,14 @@ def recorded() -> Iterator[list[str]]:
     said.extend(dict.fromkeys(str(warning.message) for warning in caught))
 
 
+def interval_points(
+    axes: Any, x: Any, y: Any, low: Any, high: Any, *, color: str, **style: Any
+) -> None:
+    """Points, and vertical lines from ``low`` to ``high``, which need not contain the points."""
+    axes.vlines(x, low, high, color=color, lw=0.9, zorder=style.get("zorder", 2))
+    axes.plot(x, y, **{"marker": "o", "lw": 0, "color": color, **style})
+
+
 def find_page(name: str, folder: Path) -> Path:
     """The page that has a section NAME; a new one of that name where none has."""
     held = (page for page in folder.glob("*.md") if f"\n## {name}\n" in page.read_text("utf-8"))

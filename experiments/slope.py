@@ -20,10 +20,10 @@ from bayesrep import ConvergenceWarning
 from bayesrep.errors import EstimateWarning
 from bayesrep.numerics.estimands import accuracy_line, slope_standard_error
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.report.methods import color_of
-from bayesrep.report.style import Color, interval_points, panels
+from bayesrep.report.methods import look_of
+from bayesrep.report.style import Color, panels
 from bayesrep.report.table_format import MISSING_TEXT, columns, percent
-from experiments.results import save
+from experiments.results import interval_points, save
 
 BOOTSTRAP = 200
 LABELS = {
@@ -124,7 +124,7 @@ def draw(found: Mapping[str, Any]) -> Any:
     shades = {"joint": Color.BLUE}
     for place, (method, quantities) in enumerate(found["methods"].items()):
         value, low, high = quantities["slope"]
-        color = shades.get(method, color_of(method))
+        color = shades.get(method, look_of(method).paper)
         interval_points(axes, [place], [value], [low], [high], color=color)
     axes.axhline(found["truth"]["slope"], color="0.4", lw=0.8, ls="--")
     axes.annotate(

@@ -25,7 +25,7 @@ from bayesrep.protocols import (
 )
 from bayesrep.sources import imagenetv2
 from bayesrep.studies.draft import StudyContents
-from bayesrep.studies.imagenet import class_index, synsets
+from bayesrep.studies.imagenet import synsets
 from bayesrep.studies.predictions import NO_ANSWER, Predictions
 
 CLASSES = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu")
@@ -365,7 +365,7 @@ def test_the_built_in_subsets_have_the_published_sizes():
         ("n09472597", "objects"),  # volcano
         ("n02114367", "without dogs"),  # timber wolf
     ):
-        assert subsets[name][class_index()[wnid]]
+        assert subsets[name][synsets().index(wnid)]
 
 
 def test_built_in_subsets_are_for_imagenet_alone(tmp_path):

@@ -23,7 +23,7 @@ from small_networks import quiet
 
 from bayesrep.errors import PredictionError, PredictionWarning, StudyError
 from bayesrep.studies.class_order import find_mistake, refuse_mistake
-from bayesrep.studies.imagenet import N_CLASSES, class_index, synsets
+from bayesrep.studies.imagenet import N_CLASSES, synsets
 from bayesrep.vision import gzipped
 from bayesrep.vision.images import list_images, select
 from bayesrep.vision.labels import read_labels
@@ -67,7 +67,9 @@ def test_class_order_is_that_of_timm():
 @pytest.mark.skipif(not DATA.exists(), reason="the ImageNet-v2 release is not beside the project")
 def test_class_order_is_that_of_the_published_predictions():
     info = json.loads((DATA / "metadata" / "class_info.json").read_text())
-    assert {row["wnid"]: row["cid"] for row in info} == dict(class_index())
+    assert {row["wnid"]: row["cid"] for row in info} == {
+        name: n for n, name in enumerate(synsets())
+    }
 
 
 def test_class_folders_by_wnid(tmp_path):
@@ -630,7 +632,7 @@ def test_a_file_of_all_labels_for_some_of_the_validation_images(tmp_path):
     numbers = [number % N_CLASSES + 1 for number in range(50_000)]
     file.write_text("\n".join(map(str, numbers)) + "\n")
     assert read_labels(file, names).tolist() == [
-        class_index()[wnids[numbers[line]]] for line in (49_999, 2, 16)
+        synsets().index(wnids[numbers[line]]) for line in (49_999, 2, 16)
     ]
     facts = {"label_count": 50000, "image_count": 4}
     for strange in (["ILSVRC2012_val_00050001.JPEG", *names], ["a.JPEG", *names]):

@@ -18,7 +18,6 @@ from bayesrep.checks.width import judge_width
 from bayesrep.cli import main
 from bayesrep.errors import EstimateWarning
 from bayesrep.estimators.annotators import compare_annotators
-from bayesrep.estimators.finite_sample import half_the_images
 from bayesrep.sources import READERS
 from bayesrep.studies.attempts import Attempts, read_attempts, write_attempts
 from bayesrep.studies.column_aliases import in_our_words
@@ -182,7 +181,6 @@ def test_warnings_are_in_the_words_of_the_study():
         partial(estimate, methods="naive"),
         partial(estimate, methods="jackknife"),
         compare_annotators,
-        partial(half_the_images, repeats=1),
     )
     for step in steps:
         with pytest.warns(EstimateWarning) as heard:

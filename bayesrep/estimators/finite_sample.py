@@ -1,27 +1,18 @@
-"""Sampling variability over images, not annotators: means, accuracies, and half of the images.
+"""Sampling variability over images, not annotators: of mean frequencies and of accuracies.
 
 Engstrom et al. (2020) give mean selection frequencies with bootstrap intervals (section 3, figure
-4), leave the *finite-sample* term A_D2 − A_S2 out of the drop's parts (section 4.2), and say that
-half the images change the naive estimate negligibly (footnote 12).
+4) and leave the *finite-sample* term A_D2 − A_S2 out of the drop's parts (section 4.2).
 """
-
-import warnings
 
 import numpy as np
 import polars as pl
 
 from bayesrep import bounds
-from bayesrep.errors import InterpolationWarning, OptionError, StudyError
-from bayesrep.estimators.annotator_match import take_annotated, usual_annotators
-from bayesrep.estimators.naive import matched_accuracy, thinned_counts
-from bayesrep.estimators.replicates import Replicates
+from bayesrep.errors import OptionError, StudyError
 from bayesrep.numerics.estimands import INTERVAL, Z_975
-from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
-from bayesrep.studies.subset_statistics import statistics_on
-from bayesrep.studies.validation import REQUIRED_ROLES
 
-N_REPLICATES, N_HALVES = 1000, 20
+N_REPLICATES = 1000
 
 
 def mean_frequencies(study: Study, *, bootstrap: int = N_REPLICATES, seed: int = 0) -> pl.DataFrame:
@@ -65,33 +56,3 @@ def finite_sample_gaps(study: Study) -> pl.DataFrame:
             "upper": Z_975 * error,
         }
     )
-
-
-def half_the_images(study: Study, *, repeats: int = N_HALVES, seed: int = 0) -> pl.DataFrame:
-    """Estimate the naive mean gap from random halves of the images (footnote 12); row 0 is all."""
-    if repeats < 1:
-        raise OptionError("halves-below-one", repeats=repeats)
-    bounds.refuse_above("repeats", repeats, bounds.MAX_BOOTSTRAP)
-    sizes = [len(study.datasets[role].images) for role in REQUIRED_ROLES]
-    if min(sizes) < 2 or not study.classifiers:
-        raise StudyError("halves-without-images-or-classifier")
-    observed = SufficientStatistics.of(study)
-    # n' of all images, so that halves differ in their images only.
-    annotators = usual_annotators(Replicates.from_study(observed))
-    rows = [(0, *sizes, _gap(observed, annotators))]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InterpolationWarning)  # raised for all images already
-        rng = np.random.default_rng(seed)
-        for number in range(1, repeats + 1):
-            halves = [np.sort(rng.permutation(size)[: -(-size // 2)]) for size in sizes]
-            statistics = statistics_on(study, dict(zip(REQUIRED_ROLES, halves, strict=True)))
-            rows.append((number, *map(len, halves), _gap(statistics, annotators)))
-    names = ["repeat", "reference_images", "replication_images", "gap"]
-    table = pl.DataFrame(rows, names, orient="row")
-    return table.with_columns(change=pl.col("gap") - pl.col("gap").first())
-
-
-def _gap(statistics: SufficientStatistics, annotators: int) -> float:
-    matched = take_annotated(Replicates.from_study(statistics), annotators)
-    adjusted = matched_accuracy(thinned_counts(matched, annotators), statistics.words)[0]
-    return float((statistics.accuracy("reference") - adjusted).mean())

@@ -40,11 +40,6 @@ def look_of(method: str) -> Look:
     return POSTERIOR_LOOK if name in MODELS else OTHER_LOOK._replace(label=method)
 
 
-def color_of(method: str) -> str:
-    """The method's colour on paper."""
-    return look_of(method).paper
-
-
 def label_of(method: str) -> str:
     """The method's name within a sentence."""
     return look_of(method).label

@@ -51,14 +51,6 @@ def panels(count: int, *, rows: int = 1) -> tuple[Any, list[Any]]:
     return figure, every[:count]
 
 
-def interval_points(
-    axes: Any, x: Any, y: Any, low: Any, high: Any, *, color: str, **style: Any
-) -> None:
-    """Points, and vertical lines from ``low`` to ``high``, which need not contain the points."""
-    axes.vlines(x, low, high, color=color, lw=0.9, zorder=style.get("zorder", 2))
-    axes.plot(x, y, **{"marker": "o", "lw": 0, "color": color, **style})
-
-
 def legend_below(figure: Any, *, columns: int = 6) -> None:
     """One legend for all panels, under them, where it covers no data."""
     handles: dict[str, Any] = {}

@@ -3,7 +3,6 @@
 The challenge's own numbers, and folder names "0" to "999" sorted as text, are other orders.
 """
 
-from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
@@ -18,9 +17,3 @@ def synsets() -> tuple[str, ...]:
     assert len(set(names)) == N_CLASSES, "imagenet_classes.txt must hold 1,000 distinct wnids"
     assert list(names) == sorted(names), "imagenet_classes.txt must be in class order"
     return names
-
-
-@cache
-def class_index() -> Mapping[str, int]:
-    """The class number of every wnid."""
-    return {name: number for number, name in enumerate(synsets())}

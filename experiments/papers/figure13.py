@@ -11,8 +11,8 @@ import numpy as np
 
 from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.estimators import EMSpline, Naive, analyse
-from bayesrep.report.methods import color_of, label_of
-from bayesrep.report.style import interval_points, legend_below, panels
+from bayesrep.report.methods import label_of, look_of
+from bayesrep.report.style import legend_below, panels
 from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
 from experiments.papers.helpers import (
     accuracy_axes,
@@ -24,6 +24,7 @@ from experiments.papers.helpers import (
     share_heights,
 )
 from experiments.papers.study_facts import StudyFacts
+from experiments.results import interval_points
 
 COMPARED_METHODS = ("em-spline", "naive")
 ANNOTATOR_QUARTERS = (1, 2, 3, 4)
@@ -82,7 +83,7 @@ def _draw_gaps(axes: Any, data: dict[str, Any], words: Words) -> None:
         series = data["methods"][method]
         n = np.array([part["annotators"] for part in series])
         y, low, high = quantity(series, "bias_corrected_gap", 100)
-        style = {"color": color_of(method), "label": f"{label_of(method)}, 95 %"}
+        style = {"color": look_of(method).paper, "label": f"{label_of(method)}, 95 %"}
         interval_points(axes, n + shift * n.max(), y, low, high, ms=4, lw=1.2, **style)
         axes.set_xticks(n)
     line_at_truth(axes, None if data["true_gap"] is None else 100 * data["true_gap"], "true gap")

@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.estimators import EMSpline, analyse
-from bayesrep.report.style import Color, interval_points, legend_below, panels
+from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
 from experiments.papers.helpers import (
     accuracy_axes,
@@ -23,6 +23,7 @@ from experiments.papers.helpers import (
     shades,
 )
 from experiments.papers.study_facts import StudyFacts
+from experiments.results import interval_points
 
 COMPONENT_COUNTS = (1, 2, 3, 4, 5, 6)
 

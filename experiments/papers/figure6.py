@@ -12,10 +12,11 @@ import numpy as np
 from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.estimators import analyse
 from bayesrep.numerics.estimands import slope_standard_error
-from bayesrep.report.methods import color_of, label_of
-from bayesrep.report.style import interval_points, legend_below, panels
+from bayesrep.report.methods import label_of, look_of
+from bayesrep.report.style import legend_below, panels
 from experiments.papers.helpers import accuracy_axes, analysis_numbers, mark_truth, share_heights
 from experiments.papers.study_facts import StudyFacts
+from experiments.results import interval_points
 
 ANNOTATOR_METHODS = ("raw", "jackknife", "em-spline")
 
@@ -53,7 +54,10 @@ def draw(data: dict[str, Any]) -> Any:
             y, low, high = (
                 100 * np.array(part[key]) for key in ("adjusted_accuracy", "lower", "upper")
             )
-            color, label = color_of(name), label_of(name) + (", 95 %" if name == method else "")
+            color, label = (
+                look_of(name).paper,
+                label_of(name) + (", 95 %" if name == method else ""),
+            )
             style: dict[str, Any] = {"color": color, "label": label, "ms": 2.6, "zorder": 3}
             if name == method:
                 interval_points(axes, 100 * x, y, low, high, **style)
