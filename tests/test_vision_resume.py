@@ -8,6 +8,7 @@ import sys
 import tarfile
 import threading
 import warnings
+from argparse import Namespace
 from concurrent.futures import CancelledError
 from pathlib import Path
 from unittest import mock
@@ -21,11 +22,11 @@ from small_networks import paint, save_weights
 
 import bayesrep
 from bayesrep.cli import main
+from bayesrep.commands.predict import describe_kept
 from bayesrep.errors import PredictionError, PredictionWarning, StudyError
 from bayesrep.studies import layout
 from bayesrep.studies.imagenet import synsets
 from bayesrep.vision.images import ImageSet
-from bayesrep.vision.prediction_store import describe_kept
 from bayesrep.vision.torch_loading import load_timm
 
 timm = load_timm()
@@ -275,15 +276,10 @@ def test_a_run_that_is_killed_while_it_brings_rows_up_to_date(monkeypatch, place
 
 
 def test_what_an_interrupt_keeps_is_said(monkeypatch, place):
-    study = place / "study"
-    assert "nothing" in describe_kept(study, "v1", [NAME])
+    arguments = Namespace(study=place / "study")
+    assert describe_kept(arguments) == "nothing was written"
     interrupt_after_a_block(monkeypatch, place)
-    for names, asked in (([NAME], IMAGES), ([NAME, ALIAS], 2 * IMAGES)):
-        said = describe_kept(study, "v1", names)
-        assert f" {BLOCK} of {asked} " in said
-        assert said.endswith(f" {study}")
-    predict(place)
-    assert f" {IMAGES} of {IMAGES} " in describe_kept(study, "v1", [NAME])
+    assert describe_kept(arguments).endswith(f" {place / 'study' / 'predictions'}")
 
 
 def test_an_interrupt_does_not_wait_for_the_networks(monkeypatch, place):

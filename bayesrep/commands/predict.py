@@ -8,8 +8,16 @@ from typing import Any, get_args
 
 from bayesrep.choices import Kept, Precision
 from bayesrep.commands.options import given_options, named_path, names
-from bayesrep.commands.output import emit_table, finding, report_missing_arguments, say, write_csv
+from bayesrep.commands.output import (
+    describe_kept_work,
+    emit_table,
+    finding,
+    report_missing_arguments,
+    say,
+    write_csv,
+)
 from bayesrep.errors import OptionError, PredictionWarning, listing
+from bayesrep.studies.layout import PREDICTIONS_FOLDER
 
 EXAMPLE = "--images v1=val/ v2=imagenetv2/ --study my-study --classifiers resnet50"
 
@@ -217,13 +225,4 @@ def _with_catalogs(given_names: Sequence[str]) -> list[str]:
 
 
 def describe_kept(arguments: Namespace) -> str:
-    from bayesrep.vision import describe_kept
-
-    images = arguments.images or []
-    if arguments.study is not None and (
-        arguments.suite or arguments.from_logits or len(images) > 1
-    ):
-        return f"the same command goes on with what is kept in {arguments.study}"
-    if arguments.study is None or not arguments.classifiers or not images:
-        return "nothing was written"
-    return describe_kept(arguments.study, images[0][0], arguments.classifiers)
+    return describe_kept_work(arguments.study and arguments.study / PREDICTIONS_FOLDER)

@@ -7,7 +7,6 @@ from bayesrep.vision.catalogs import catalog_names, read_catalog
 from bayesrep.vision.evaluation_set import ImageSource
 from bayesrep.vision.from_logits import predict_from_logits
 from bayesrep.vision.prediction import predict, predict_sets
-from bayesrep.vision.prediction_store import describe_kept
 from bayesrep.vision.reports import Report
 from bayesrep.vision.suite import read_suite
 from bayesrep.vision.timm_tables import make_timm_table
@@ -16,7 +15,6 @@ __all__ = [
     "ImageSource",
     "Report",
     "catalog_names",
-    "describe_kept",
     "make_timm_table",
     "predict",
     "predict_from_logits",

@@ -211,21 +211,6 @@ def _places(study: Path, dataset: str, classifier: str) -> tuple[Path, Path]:
     return file, file.parent / ".parts" / file.name.removesuffix(".parquet")
 
 
-def describe_kept(study: Path, dataset: str, classifiers: Sequence[str]) -> str:
-    """Say in words what an interrupted run leaves on disk, and what to do."""
-    answers, images = 0, 0
-    for classifier in classifiers:
-        files = _files(*_places(study, dataset, classifier))
-        with suppress(PredictionError, ValueError, TypeError):
-            if files:
-                answers += pl.concat([_read(file, ["image"]) for file in files]).n_unique()
-                images = int((_facts_of(files[-1]) or {}).get(_IMAGES_FACT, 0))
-    if not answers:
-        return "nothing was written"
-    total = images * len(classifiers)
-    return f"the same command goes on: {answers:,} of {total:,} answers are kept in {study}"
-
-
 def same_network(
     study: Path, dataset: str, identities: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str]:
