@@ -22,7 +22,7 @@ import bayesrep
 from bayesrep import atomic, cli, store
 from bayesrep.atomic import PLACED_FILES, replaced_file, replaced_folder, writing_to
 from bayesrep.commands import output
-from bayesrep.commands.output import open_streams, write_csv
+from bayesrep.commands.output import open_streams, write_table
 from bayesrep.errors import BayesrepError, OptionError
 from experiments.papers.page import write_paper
 
@@ -134,7 +134,7 @@ def writes(call):
 
 
 def test_the_look_for_writers_finds_them():
-    text = "open(p, 'wb'); p.open('a'); open(p); open(p, 'rb'); t.write_csv(p); write_csv(t, p)"
+    text = "open(p, 'wb'); p.open('a'); open(p); open(p, 'rb'); t.write_csv(p); write_table(t, p)"
     inside = "with replaced_file(p) as q, open(q, 'w') as f:\n    t.write_csv(q)"
     assert written(ast.parse(text)) == {"open", "write_csv"}
     assert written(ast.parse(inside)) == set()
@@ -451,7 +451,7 @@ def test_streams_that_are_closed_or_full(odd_study):
 
 
 def test_a_table_is_written_with_the_numbers_that_are_printed(tmp_path):
-    write_csv(pl.DataFrame({"a": ["−1"]}), tmp_path / "t.csv")
+    write_table(pl.DataFrame({"a": ["−1"]}), tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text(encoding="utf-8") == "a\n−1\n"
 
 

@@ -81,12 +81,6 @@ def new_table_file(path: Path, arguments: Namespace) -> None:
     new_file(path, arguments)
 
 
-def write_csv(table: Any, path: Path) -> None:
-    """Write a table as CSV, whole or not at all."""
-    with replaced_file(path) as partial:
-        table.write_csv(partial)
-
-
 def write_table(table: Any, path: Path) -> None:
     """Write a table as CSV or Parquet, which its name says, whole or not at all."""
     with replaced_file(path) as partial:

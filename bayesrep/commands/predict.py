@@ -14,7 +14,7 @@ from bayesrep.commands.output import (
     finding,
     report_missing_arguments,
     say,
-    write_csv,
+    write_table,
 )
 from bayesrep.errors import OptionError, PredictionWarning, listing
 from bayesrep.studies.layout import PREDICTIONS_FOLDER
@@ -208,7 +208,7 @@ def _write_results(arguments: Namespace, reports: Mapping[str, Any]) -> None:
     for name, report in reports.items():
         table = make_timm_table(report, arguments.study, name)
         encoded = prediction_folder(name).name
-        write_csv(table, arguments.results / f"results-{encoded}.csv")
+        write_table(table, arguments.results / f"results-{encoded}.csv")
 
 
 def _with_catalogs(given_names: Sequence[str]) -> list[str]:

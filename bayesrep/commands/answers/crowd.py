@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import bayesrep
-from bayesrep.commands.output import emit, emit_table, new_file, write_csv
+from bayesrep.commands.output import emit, emit_table, new_table_file, write_table
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.studies.vocabulary import words_of
 
@@ -21,7 +21,7 @@ def add(parser: ArgumentParser) -> None:
         help="a study; with --context a table, a row an answer: image, selected, the context, and "
         "dataset if several",
     )
-    option("--workers", type=Path, metavar="FILE", help="write a table of the workers here (CSV)")
+    option("--workers", type=Path, metavar="FILE", help="write a table of the workers here (.csv or .parquet)")
     option(
         "--aggregators",
         action="store_true",
@@ -39,7 +39,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.answers_text import aggregators_text, crowd_text
 
     if arguments.workers:
-        new_file(arguments.workers, arguments)
+        new_table_file(arguments.workers, arguments)
     if arguments.context is not None:
         return _describe_dependence(arguments)
     study = bayesrep.read_study(arguments.study)
@@ -50,7 +50,7 @@ def run(arguments: Namespace) -> int:
 
         others = aggregate_answers(study, seed=arguments.seed or 0)
     if arguments.workers:
-        write_csv(crowd.workers, arguments.workers)
+        write_table(crowd.workers, arguments.workers)
     facts = {
         "rows": crowd.datasets.to_dicts(),
         "in_common": crowd.in_common,
