@@ -112,22 +112,16 @@ def _m_step(
         step_a, step_b = _newton_step(jnp.exp(log_a), jnp.exp(log_b), tails, steps)
         # A fraction of 0 is among the candidates, so that no step lowers the likelihood.
         shares = jnp.asarray(_M_STEP_FRACTIONS)[:, None]
-        trial_a, trial_b = _within_limits(
-            log_a[None, :] + shares * step_a[None, :], log_b[None, :] + shares * step_b[None, :]
-        )
+        trial_a, trial_b = log_a + shares * step_a, log_b + shares * step_b
+        # Means and concentrations stay within their limits.
+        logit = jnp.clip(trial_a - trial_b, *_LOGIT_LIMITS)
+        size = jnp.clip(jnp.logaddexp(trial_a, trial_b), *_LOG_LIMITS)
+        trial_a, trial_b = _log_parameters(logit, size)
         best = jnp.argmax(jax.vmap(expected_log_likelihood)(trial_a, trial_b), axis=0)
         chosen = best[None, :] == jnp.arange(len(_M_STEP_FRACTIONS))[:, None]
         return (jnp.where(chosen, trial_a, 0).sum(0), jnp.where(chosen, trial_b, 0).sum(0)), None
 
     return jax.lax.scan(newton, (mixture.log_a, mixture.log_b), None, length=2)[0]
-
-
-def _within_limits(
-    log_a: Float[Array, "*tried component"], log_b: Float[Array, "*tried component"]
-) -> tuple[Float[Array, "*tried component"], Float[Array, "*tried component"]]:
-    """Clip components to the limits of mean and concentration."""
-    logit = jnp.clip(log_a - log_b, *_LOGIT_LIMITS)
-    return _log_parameters(logit, jnp.clip(jnp.logaddexp(log_a, log_b), *_LOG_LIMITS))
 
 
 def _log_parameters(logit: Array, log_concentration: Array) -> tuple[Array, Array]:

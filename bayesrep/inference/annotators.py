@@ -180,13 +180,6 @@ def leniency_prior(problem: Problem) -> float:
     return problem.statistics.leniency_scale if stated is None else stated
 
 
-def _knows_nothing_of_people(problem: Problem) -> bool:
-    """Return whether it is neither said who answered nor how lenient the replication's crowd is."""
-    if problem.statistics.people is not None or not _is_free(problem, "leniency"):
-        return False
-    return problem.options.leniency_prior is None
-
-
 def _differ(grid: LevelGrid) -> bool:
     """Return whether the arrays of a model depend on what the grid varies."""
     first, last = (jax.tree.leaves(grid.levels[end].data) for end in (0, -1))
@@ -256,7 +249,9 @@ def integrate_annotators(
         varied_tools, grid = scan_leniency(problem, varied_tools, start, scale)
         grids.append(grid)
     crowd_sd = None
-    if mode is not None and _knows_nothing_of_people(problem):
+    # It is neither said who answered nor how lenient the replication's crowd is.
+    is_said = problem.statistics.people is not None or not _is_free(problem, "leniency")
+    if mode is not None and not is_said and problem.options.leniency_prior is None:
         crowd_sd = spread_of_crowds(problem, tools, data, varied_tools, mode)
     grids = [grid for grid in grids if len(grid.levels) == 1 or _differ(grid)]
     random = np.random.default_rng([seed, 6])

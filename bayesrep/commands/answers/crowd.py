@@ -21,7 +21,7 @@ def add(parser: ArgumentParser) -> None:
         help="a study; with --context a table, a row an answer: image, selected, the context, and "
         "dataset if several",
     )
-    option("--workers", type=Path, metavar="FILE", help="write a table of the workers here (.csv or .parquet)")
+    option("--workers", type=Path, metavar="TABLE", help="write a row for each worker here")
     option(
         "--aggregators",
         action="store_true",
