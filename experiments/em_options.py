@@ -19,10 +19,10 @@ import numpy as np
 from bayesrep.estimators import EMSpline, Jackknife, Naive
 from bayesrep.estimators.em_spline import fit_curves_given
 from bayesrep.estimators.mixtures import complete_cells, fit_mixtures
-from bayesrep.report.style import Color, panels
 from bayesrep.report.table_format import columns, percent
 from experiments.results import recorded, save
 from experiments.studies import Chosen, simulated
+from experiments.style import Color, panels
 
 SIZES = ((1_500, 12), (1_500, 36), (10_000, 12), (10_000, 36))
 COMPONENTS = (2, 3)

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from bayesrep.estimators import EMSpline
 from bayesrep.estimators.mixtures import CellTable, complete_cells, fit_mixtures
-from bayesrep.report.style import Color, panels
 from bayesrep.report.table_format import columns, percent
 from experiments.mixture_ends import (
     Ends,
@@ -33,6 +32,7 @@ from experiments.mixture_ends import (
 from experiments.papers.helpers import shades
 from experiments.results import save
 from experiments.studies import Chosen, simulated
+from experiments.style import Color, panels
 
 Floats = NDArray[np.float64]
 

@@ -32,13 +32,13 @@ from bayesrep.errors import ConvergenceWarning
 from bayesrep.inference.prior import prior_predictive
 from bayesrep.models import MODELS
 from bayesrep.numerics.estimands import accuracy_line, ranks
-from bayesrep.report.style import panels
 from bayesrep.report.table_format import columns, percent
 from bayesrep.types import Floats
 from experiments.ledger import resume
 from experiments.odd_worlds import simulated
 from experiments.results import interval_points, save
 from experiments.sbc import template
+from experiments.style import panels
 
 CELLS = (
     "136x5x10000",

@@ -34,13 +34,13 @@ from bayesrep.checks.finding import Trust
 from bayesrep.errors import ConvergenceWarning, EstimateWarning
 from bayesrep.numerics.estimands import accuracy_line
 from bayesrep.report.methods import look_of
-from bayesrep.report.style import legend_below, panels
 from bayesrep.report.table_format import columns, percent
 from bayesrep.studies.leniency import PROVENANCE_ENTRY
 from bayesrep.types import Floats
 from experiments.ledger import resume
 from experiments.results import read_numbers, save
 from experiments.studies import without_workers
+from experiments.style import legend_below, panels
 
 
 @dataclass(frozen=True)

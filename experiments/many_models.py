@@ -30,7 +30,6 @@ from bayesrep.commands.options import names as of_names
 from bayesrep.errors import BayesrepError, PredictionError
 from bayesrep.protocols import MatchedAccuracy, fit_lines, match, read_predictions
 from bayesrep.protocols.matched import MATCH_ON
-from bayesrep.report.style import save_figure
 from bayesrep.report.table_format import columns, rows_table
 from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.vision import catalog_names
@@ -43,6 +42,7 @@ from experiments.chain import CLASSIFIERS, make_data, train
 from experiments.matched import mean_table
 from experiments.model_costs import costs, estimate, in_same_pixels, measured
 from experiments.papers.anzaku2022 import confidence_scatter, matched_accuracy_figure
+from experiments.style import save_figure
 
 IMAGES = 60_000  # of ImageNet's validation set and of ImageNet-v2
 # The architectures of table 3, as timm names begin.

@@ -33,10 +33,10 @@ from bayesrep.protocols import (
     read_people,
 )
 from bayesrep.report.protocols_text import multilabel_table
-from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.report.table_format import percent, rows_table
 from bayesrep.sources.imagenetv2 import VALIDATION_SET, read_test_set
 from experiments.results import save
+from experiments.style import Color, legend_below, panels
 
 
 def multilabel_figure(table: pl.DataFrame) -> Any:

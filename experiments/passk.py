@@ -27,11 +27,11 @@ from scipy.special import expit
 from bayesrep.estimators.pass_at_k import PassAtK, pass_at_k
 from bayesrep.estimators.unbiased import item_passes
 from bayesrep.numerics.rising import log_ratio, log_rising
-from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.report.table_format import columns, percent
 from bayesrep.studies.attempts import Attempts
 from experiments.ledger import resume
 from experiments.results import interval_points, save
+from experiments.style import Color, legend_below, panels
 
 ITEMS = 300
 ATTEMPTS = (5, 10, 20)

@@ -22,11 +22,11 @@ import numpy as np
 
 import bayesrep
 from bayesrep.report.methods import label_of
-from bayesrep.report.style import Color, panels
 from bayesrep.report.table_format import columns, percent
 from bayesrep.sources.cifar10h import read_cifar10h
 from bayesrep.sources.placebo import placebo_replication
 from experiments.results import save
+from experiments.style import Color, panels
 
 POINTS = ("raw", "naive", "jackknife", "em-spline")
 METHODS = (*POINTS, "joint")

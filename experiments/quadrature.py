@@ -22,11 +22,11 @@ from scipy.stats import betabinom, binom
 from bayesrep.estimators.em_spline import EMSpline, fit_curves_given
 from bayesrep.estimators.mixtures import CellTable, MixtureFit, complete_cells, fit_mixtures
 from bayesrep.numerics.beta_splines import published_grid, published_sum
-from bayesrep.report.style import Color, panels
 from bayesrep.report.table_format import columns, percent
 from experiments.papers.helpers import shades
 from experiments.results import recorded, save
 from experiments.studies import Chosen, add_options, choose
+from experiments.style import Color, panels
 
 Floats = NDArray[np.float64]
 

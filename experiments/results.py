@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from bayesrep.errors import EstimateWarning
-from bayesrep.report.style import save_figure
 from experiments.machine import machine_facts
+from experiments.style import save_figure
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 PACKAGES = ("jax", "numpyro", "numpy", "arviz", "polars")

@@ -24,11 +24,11 @@ import bayesrep
 from bayesrep import ConvergenceWarning, Study, SufficientStatistics
 from bayesrep.inference.prior import prior_predictive
 from bayesrep.models import MODELS
-from bayesrep.report.style import Color, panels
 from bayesrep.report.table_format import columns
 from bayesrep.studies.statistics import Cells
 from experiments.ledger import resume
 from experiments.results import save
+from experiments.style import Color, panels
 
 RANKS = 100  # draws of each posterior that a rank is among
 BINS = 20

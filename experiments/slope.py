@@ -21,9 +21,9 @@ from bayesrep.errors import EstimateWarning
 from bayesrep.numerics.estimands import accuracy_line, slope_standard_error
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.methods import look_of
-from bayesrep.report.style import Color, panels
 from bayesrep.report.table_format import MISSING_TEXT, columns, percent
 from experiments.results import interval_points, save
+from experiments.style import Color, panels
 
 BOOTSTRAP = 200
 LABELS = {

@@ -10,13 +10,13 @@ import pytest
 import zoo
 
 import bayesrep
-from bayesrep.report.style import panels
 from experiments import quadrature, results
 from experiments.papers import figure4, figure5, figure6, figure7, figure12, figure13, figure14
 from experiments.papers.figure5 import fractions
 from experiments.papers.study_facts import StudyFacts
 from experiments.results import interval_points
 from experiments.studies import Chosen, simulated
+from experiments.style import panels
 
 ANNOTATORS = 12
 REPLICATES = 4  # of every bootstrap: em-spline is compiled for every number anew

@@ -20,7 +20,6 @@ from bayesrep.estimators import analyse
 from bayesrep.estimators.annotators import compare_annotators
 from bayesrep.report.figure import FILE_SUFFIXES
 from bayesrep.report.figure_registry import FIGURES_BY_NAME
-from bayesrep.report.style import panels, save_figure
 from experiments.papers import __main__ as papers
 from experiments.papers import (
     catalogue,
@@ -33,6 +32,7 @@ from experiments.papers import (
 )
 from experiments.papers.registry import PAPER_FIGURES
 from experiments.papers.study_facts import StudyFacts
+from experiments.style import panels, save_figure
 
 FIGURES = {**FIGURES_BY_NAME, **PAPER_FIGURES}
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")  # a small study
@@ -82,9 +82,13 @@ def run(capsys, *arguments: Any) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize(
     "name",
-    [n for n, f in FIGURES.items() if not f.inputs or (f.needs_study and not f.needs_posterior)],
+    [
+        n
+        for n, f in PAPER_FIGURES.items()
+        if not f.inputs or f.needs_study and not f.needs_posterior
+    ],
 )
-def test_every_figure_without_a_truth_in_every_format(name, study, tmp_path):
+def test_every_figure_of_a_paper_without_a_truth_in_every_format(name, study, tmp_path):
     figure = drawn(name, study)
     assert not any("true" in label or "truth" in label for label in labels(figure))
     for suffix in FILE_SUFFIXES:

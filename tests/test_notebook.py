@@ -201,9 +201,9 @@ def test_the_report_is_shown_in_a_frame_and_saved(study, posterior, tmp_path):
 
 
 def test_the_room_of_that_name_stays_a_module():
-    import bayesrep.report.style as figures
+    import bayesrep.report.figure as figures
 
-    assert bayesrep.report.style is figures
+    assert bayesrep.report.figure is figures
     with refused(bayesrep.StudyError, "path-instead-of-study", {"path": "folder"}):
         bayesrep.report("folder")
 

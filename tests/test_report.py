@@ -50,8 +50,8 @@ from bayesrep.report.sections.image import posterior_by_count
 from bayesrep.report.sections.photographs import Photographs
 from bayesrep.report.sections.ranking import _neighbours
 from bayesrep.report.sections.section import Source
-from bayesrep.report.style import save_figure
 from bayesrep.report.wording import real_minus
+from experiments.style import save_figure
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::bayesrep.errors.EstimateWarning", "ignore::bayesrep.errors.ConvergenceWarning"

@@ -38,10 +38,10 @@ def run(arguments: Namespace) -> int:
         return _list(arguments)
     keep_compiled()
     from bayesrep.posterior.groups import find_group
+    from bayesrep.report.figure import check_format, save_picture
     from bayesrep.report.figure_catalogue import FIGURE_ENTRIES
     from bayesrep.report.figure_inputs import FigurePaths, Inputs
     from bayesrep.report.figure_registry import chosen_options, find_figure, read_inputs
-    from bayesrep.report.style import check_format, save_figure
     from bayesrep.studies.study_folder import StudyFolder
 
     chosen = {"NAME": arguments.name, "--out": arguments.out}
@@ -64,7 +64,7 @@ def run(arguments: Namespace) -> int:
         group = find_group(fit, "posterior")
         if group is not None and not group.attrs.get("converged"):
             say("the fit has not converged: no answer is to be read off this figure")
-    save_figure(figure.draw(*inputs, **options), arguments.out)
+    save_picture(figure.draw(*inputs, **options), arguments.out)
     facts = {"figure": arguments.name, "out": str(arguments.out)}
     left_out = StudyFolder(arguments.study).images_left_out if arguments.study else None
     return emit(arguments, f"Written to {arguments.out}", facts, left_out)

@@ -356,9 +356,8 @@ class _Work:
     def draw(self) -> None:
         from bayesrep.atomic import replaced_folder
         from bayesrep.errors import Violation
-        from bayesrep.report.figure import has_pictures
+        from bayesrep.report.figure import has_pictures, save_picture
         from bayesrep.report.figure_registry import chosen_options, find_figure
-        from bayesrep.report.style import save_figure
 
         figures = RUN_FIGURES if self.record["found"]["converged"] else ()
         if figures and not has_pictures():
@@ -375,7 +374,7 @@ class _Work:
                     say(f"figure {name}: {reason(error)}")
                     continue
                 for suffix in (".pdf", ".png"):
-                    save_figure(figure, folder / f"{name}{suffix}")
+                    save_picture(figure, folder / f"{name}{suffix}")
 
     def report(self) -> None:
         from bayesrep.report.page import write_page

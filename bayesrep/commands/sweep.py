@@ -118,14 +118,14 @@ def _print_table(arguments: Namespace) -> int:
 
 
 def _draw_figure(arguments: Namespace) -> int:
-    from bayesrep.report.style import check_format, save_figure
+    from bayesrep.report.figure import check_format, save_picture
     from bayesrep.sweeps.figures import sweep_figure
     from bayesrep.sweeps.store import read_tables
 
     out = arguments.out or arguments.figure / "figure.png"
     new_file(check_format(out), arguments)
     runs, estimates, _ = read_tables(arguments.figure)
-    save_figure(sweep_figure(runs, estimates), out)
+    save_picture(sweep_figure(runs, estimates), out)
     return emit(arguments, f"Written to {out}", {"out": str(out)})
 
 

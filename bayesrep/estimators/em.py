@@ -112,7 +112,8 @@ def _m_step(
         step_a, step_b = _newton_step(jnp.exp(log_a), jnp.exp(log_b), tails, steps)
         # A fraction of 0 is among the candidates, so that no step lowers the likelihood.
         shares = jnp.asarray(_M_STEP_FRACTIONS)[:, None]
-        trial_a, trial_b = log_a + shares * step_a, log_b + shares * step_b
+        trial_a = log_a[None, :] + shares * step_a[None, :]
+        trial_b = log_b[None, :] + shares * step_b[None, :]
         # Means and concentrations stay within their limits.
         logit = jnp.clip(trial_a - trial_b, *_LOGIT_LIMITS)
         size = jnp.clip(jnp.logaddexp(trial_a, trial_b), *_LOG_LIMITS)

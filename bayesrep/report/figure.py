@@ -148,7 +148,7 @@ def _with_key(spec: Spec, key: Sequence[tuple[str, str]], *, columns: int) -> Sp
 
 def has_pictures() -> bool:
     """Return whether the extra [pictures] is installed, which draws files."""
-    return all(map(find_spec, ("matplotlib", "vl_convert")))
+    return all(map(find_spec, ("PIL", "vl_convert")))
 
 
 def check_format(path: Path) -> Path:

@@ -19,14 +19,13 @@ from bayesrep.report.sections import (
     ranking,
     trust_figures,
 )
-from bayesrep.report.style import default_style
 
 
 @dataclass(frozen=True)
 class NamedFigure:
     """One figure."""
 
-    # From its inputs to a figure: a chart as Vega-Lite, or one of matplotlib's. Of its keyword-only
+    # From its inputs to a chart as Vega-Lite. Of its keyword-only
     # arguments the command line knows seed, bootstrap, progress and classifiers (names to show).
     draw: Callable[..., Any]
     # What `draw` is given, in order: names of properties of `Inputs`
@@ -51,13 +50,6 @@ def options_of(function: Callable[..., Any]) -> frozenset[str]:
     return frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
 
 
-def make_figure(
-    draw: Callable[..., Any], *inputs: str, optional: frozenset[str] = frozenset()
-) -> NamedFigure:
-    """One of matplotlib's."""
-    return NamedFigure(default_style()(draw), inputs, options_of(draw), optional)
-
-
 def _of_posterior(draw: Callable[..., Any]) -> NamedFigure:
     return NamedFigure(draw, ("study", "posterior"), options_of(draw))
 
@@ -73,7 +65,7 @@ FIGURES_BY_NAME: Mapping[str, NamedFigure] = {
     "pairs": _of_posterior(ranking.draw_pairs),
     "chains": _of_posterior(trust_figures.draw_chains),
     "energy": _of_posterior(trust_figures.draw_energy),
-    "robustness": make_figure(robustness, "study_or_answers"),
+    "robustness": NamedFigure(robustness, ("study_or_answers",)),
     "people": NamedFigure(people.draw_people, ("reference", "people")),
     "judged": NamedFigure(people.draw_judged, ("reference", "people")),
 }

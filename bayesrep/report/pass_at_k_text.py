@@ -1,14 +1,16 @@
 """pass@k in words, as a table and as curves."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from bayesrep.errors import plain_text
-from bayesrep.report.style import Color, default_style, panels
+from bayesrep.report import vega
+from bayesrep.report.figure import Figure, beside, on_paper
 from bayesrep.report.table_format import Cell, Row, ends, list_rows, percent
+from bayesrep.report.vega import Css
 
 if TYPE_CHECKING:
     from bayesrep.estimators.pass_at_k import PassAtK
@@ -127,43 +129,45 @@ def _attempts(row: Row) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-@default_style()
-def draw_pass_at_k(result: "PassAtK") -> Any:
+def draw_pass_at_k(result: "PassAtK") -> vega.Spec:
     """Curves of pass@k with 95 % bands, a panel a data set, and the unbiased estimates on them."""
-    from matplotlib.ticker import FuncFormatter
-
     last = max(int(result.table["k"].max()), 2)  # type: ignore[arg-type]
     curves = result.evaluate_at(
         np.unique(np.geomspace(1, last, CURVE_POINTS).round().astype(int)).tolist()
     ).table
     datasets = result.models["dataset"].unique(maintain_order=True).to_list()
-    figure, every = panels(len(datasets))
-    for axes, dataset in zip(every, datasets, strict=True):
-        rows = result.table.filter(
-            pl.col("dataset") == dataset, pl.col("k") == result.table["k"].max()
-        )
-        names = rows.sort("estimate", descending=True)["model"].to_list()[: len(OKABE_ITO)]
-        for name, color in zip(names, OKABE_ITO, strict=False):
-            curve = curves.filter(pl.col("dataset") == dataset, pl.col("model") == name)
-            k, middle, low, high, points = (
-                curve[column].cast(pl.Float64).to_numpy()
-                for column in ("k", "estimate", "lower", "upper", "unbiased")
-            )
-            axes.fill_between(k, 100 * low, 100 * high, color=color, alpha=0.15, lw=0)
-            axes.plot(k, 100 * middle, color=color, lw=1.6, label=_label(name))
-            axes.plot(k, 100 * points, color=color, lw=0, marker="o", ms=3.5)
-        axes.plot([], [], color=Color.GREY, lw=0, marker="o", ms=3.5, label="unbiased estimate")
-        most = int(result.models.filter(pl.col("dataset") == dataset)["most"].max())  # type: ignore[arg-type]
-        if most < last:
-            axes.axvline(most, color=Color.GREY, lw=0.9, ls="--", label="most attempts made")
-        axes.set(xscale="log", xlabel="attempts k", ylabel="pass@k (%)", ylim=(0, 102))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-        axes.set_title(_label(dataset), fontsize=10)
-        axes.legend(frameon=False, fontsize=9, loc="best")
-    return figure
+    figures = [_curves(result, curves, name, f"pass-{n}") for n, name in enumerate(datasets)]
+    return on_paper(figures[0]) if len(figures) == 1 else beside(figures)
 
 
-def _label(name: str) -> str:
-    """A name as it is: matplotlib reads mathematics between dollar signs, and hides `_names`."""
-    text = plain_text(name).replace("$", r"\$")
-    return f"\u200b{text}" if name.startswith("_") else text
+def _curves(result: "PassAtK", curves: pl.DataFrame, dataset: str, name: str) -> Figure:
+    """Draw the models of one data set that solve the most at the largest k."""
+    rows = result.table.filter(pl.col("dataset") == dataset, pl.col("k") == result.table["k"].max())
+    models = rows.sort("estimate", descending=True)["model"].to_list()[: len(OKABE_ITO)]
+    some = curves.filter(pl.col("dataset") == dataset, pl.col("model").is_in(models)).select(
+        "k",
+        pl.col("model").map_elements(plain_text, return_dtype=pl.String),
+        pl.col("estimate", "lower", "upper", "unbiased") * 100,
+    )
+    x = vega.number("k", title="attempts k", scale={"type": "log", "nice": False})
+    color = vega.colors("model", [*map(plain_text, models)], OKABE_ITO[: len(models)])
+    scale = {"domain": [0, 102], "nice": False}
+    y = {
+        column: vega.number(column, title="pass@k (%)", scale=scale)
+        for column in ("estimate", "lower", "unbiased")
+    }
+    area: vega.Spec = {"type": "area", "opacity": 0.15}
+    layers = [
+        vega.mark(area, x=x, y=y["lower"], y2={"field": "upper"}, color=color),
+        vega.mark({"type": "line", "strokeWidth": 1.6}, x=x, y=y["estimate"], color=color),
+        vega.mark("point", x=x, y=y["unbiased"], color=color),
+    ]
+    key = [("ring", "unbiased estimate")]
+    most = int(result.models.filter(pl.col("dataset") == dataset)["most"].max())  # type: ignore[arg-type]
+    if most < some["k"].max():  # type: ignore[operator]
+        dashes: vega.Spec = {"type": "rule", "color": Css.INK, "strokeDash": [4, 3]}
+        layers.append(vega.at_value(dashes, "x", most, {}))
+        key.append(("upright", "most attempts made"))
+    spec = vega.chart(name, *layers, title=plain_text(dataset))
+    label = f"Curves of pass@k by model on {plain_text(dataset)}, with 95 % bands"
+    return Figure(name, label, spec, data={name: some.to_dicts()}, key=key)

@@ -1,7 +1,6 @@
 """Reference against replication accuracy with linear and probit fits."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -10,9 +9,11 @@ from bayesrep.errors import StudyError, plain_text
 from bayesrep.protocols.effective_robustness import CURVED_SCALES, FEWEST_ON_LINE
 from bayesrep.protocols.intervals import proportion_interval
 from bayesrep.protocols.lines import line_band
+from bayesrep.report import vega
+from bayesrep.report.figure import Figure, beside, on_paper
 from bayesrep.report.protocols_text import lines_table
-from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.report.table_format import Cell, Name, Row, list_rows
+from bayesrep.report.vega import DATASET_COLORS, Css, Spec
 from bayesrep.studies.answers import right_or_wrong
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import Study
@@ -20,45 +21,77 @@ from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.studies.vocabulary import IMAGE_WORDS, Words, words_of
 from bayesrep.types import Floats
 
-PANELS_ACROSS = 3
-_FIT_STYLES = {"linear": (Color.BLUE, "-"), "probit": (Color.RED, "-.")}
+EQUAL = "y = x"
+FIT_COLORS = {"linear fit": Css.POSTERIOR, "probit fit": Css.RAW}
+GROUP_COLORS = (Css.INK, *DATASET_COLORS[2:])
 
 
 def robustness_figure(
     tables: Mapping[str, pl.DataFrame], *, fitted: pl.DataFrame, metric: str = "top-1"
-) -> Any:
+) -> Spec:
     """Reference against replication accuracy with y = x, linear and probit fits."""
-    figure, (axes,) = panels(1)
-    _draw_panel(axes, tables, fitted)
-    axes.set(
-        xlabel=f"{metric} accuracy on the reference (%)".strip(),
-        ylabel=f"{metric} accuracy on the replication (%)".strip(),
-    )
-    legend_below(figure, columns=3 if len(tables) > 1 else 4)
-    return figure
+    titles = [f"{metric} accuracy on the {role} (%)".strip() for role in REQUIRED_ROLES]
+    return on_paper(_scatter("robustness", tables, fitted, titles))
 
 
-def _draw_panel(axes: Any, tables: Mapping[str, pl.DataFrame], fitted: pl.DataFrame) -> None:
+def _scatter(
+    name: str, tables: Mapping[str, pl.DataFrame], fitted: pl.DataFrame, titles: Sequence[str]
+) -> Figure:
+    """Draw accuracies of groups of classifiers, and lines through those that are `fitted`."""
     roles = [f"{role}_accuracy" for role in REQUIRED_ROLES]
     every = pl.concat([rows.select(roles) for rows in tables.values()]).to_numpy()
     margin = 0.04 * np.ptp(every)
-    low, high = max(every.min() - margin, 1e-3), min(every.max() + margin, 1 - 1e-3)
-    ends = np.array([100 * low, 100 * high])
-    axes.plot(ends, ends, color=Color.GREY, lw=1, ls="--", label="y = x")
-    x, y = (fitted[name].to_numpy() for name in roles)
+    # Probits of 0 and 1 are infinite.
+    low, high = np.clip([every.min() - margin, every.max() + margin], 1e-3, 1 - 1e-3)
+    x, y = (fitted[role].to_numpy() for role in roles)
     grid = np.linspace(max(x.min() - margin, low), min(x.max() + margin, high), 200)
-    for scale, (color, style) in _FIT_STYLES.items():
-        line, lower, upper = (100 * values for values in line_band(x, y, grid, scale))
-        axes.plot(100 * grid, line, color=color, ls=style, lw=1.2, label=f"{scale} fit", zorder=5)
-        axes.fill_between(100 * grid, lower, upper, color=color, alpha=0.18, lw=0)
-    colors = (Color.INK, Color.GREEN, Color.PURPLE)
-    for (name, rows), color in zip(tables.items(), colors, strict=False):
-        _participants(axes, rows, name, color)
-    left_end, right = every[:, 0].min() - margin, every[:, 0].max() + margin
-    axes.set_xlim(100 * left_end, 100 * min(right, 1))
+    lines = [{"what": EQUAL, "x": 100 * end, "y": 100 * end} for end in (low, high)]
+    for fit in FIT_COLORS:
+        columns = 100 * np.stack([grid, *line_band(x, y, grid, fit.split()[0])], axis=1)
+        fields = ("x", "y", "lower", "upper")
+        lines += [{"what": fit, **dict(zip(fields, row, strict=True))} for row in columns.tolist()]
+    ends = [f"{role}_{end}" for role in REQUIRED_ROLES for end in ("accuracy", "lower", "upper")]
+    points = [
+        {"what": group, **{field: 100 * value for field, value in row.items()}}
+        for group, rows in tables.items()
+        for row in rows.select(each for each in ends if each in rows.columns).to_dicts()
+    ]
+    looks = dict(zip(tables, GROUP_COLORS, strict=False)) | {EQUAL: Css.GREY} | FIT_COLORS
+    color = vega.colors("what", [*looks], [*looks.values()], legend={"columns": 2})
+    dashes: Spec = {"domain": [EQUAL, *FIT_COLORS], "range": [[4, 4], [1, 0], [8, 3, 2, 3]]}
+    axes: Spec = {}
+    for channel, title, values in zip("xy", titles, every.T, strict=True):
+        domain = 100 * np.clip([values.min() - margin, values.max() + margin], 0, 1)
+        axes[channel] = {"title": title, "scale": {"domain": domain.tolist(), "nice": False}}
+    place = {axis: vega.number(role, **axes[axis]) for axis, role in zip("xy", roles, strict=True)}
+    band: Spec = {"type": "area", "opacity": 0.18, "clip": True}
+    line: Spec = {"type": "line", "strokeWidth": 1.2, "clip": True}
+    rows, own = f"{name}-lines", {"x": vega.number("x", **axes["x"]), "color": color}
+    rule: Spec = {"type": "rule", "strokeWidth": 0.6, "opacity": 0.6, "clip": True}
+    dot: Spec = {"type": "circle", "size": 25 if len(points) < 200 else 10, "opacity": 1}
+    layers = [
+        vega.mark(
+            band, data=rows, **own, y=vega.number("lower", **axes["y"]), y2={"field": "upper"}
+        ),
+        vega.mark(
+            line,
+            data=rows,
+            **own,
+            y=vega.number("y", **axes["y"]),
+            strokeDash=vega.name("what", scale=dashes, legend=None),
+        ),
+    ]
+    for channel, role in zip("xy", REQUIRED_ROLES, strict=True):
+        lower = vega.number(f"{role}_lower", **axes[channel])
+        span = {channel: lower, f"{channel}2": {"field": f"{role}_upper"}}
+        layers.append(vega.mark(rule, **{**place, **span}, color=color))
+    layers.append(vega.mark(dot, **place, color=color))
+    label = f"{titles[1]} against {titles[0]}, with a linear and a probit fit"
+    data = {f"{name}-points": points, f"{name}-lines": lines}
+    return Figure(name, label, vega.square(vega.chart(f"{name}-points", *layers), 400), data=data)
 
 
-def robustness(study: Study | Sequence[Predictions]) -> Any:
+def robustness(study: Study | Sequence[Predictions]) -> Spec:
     """The accuracies of classifiers as measured, with 95 % intervals and fits."""
     reference, *others = right_or_wrong(study) if isinstance(study, Study) else study
     if len(reference.classifiers) < FEWEST_ON_LINE:
@@ -70,15 +103,16 @@ def robustness(study: Study | Sequence[Predictions]) -> Any:
     words = words_of(study) if isinstance(study, Study) else IMAGE_WORDS
     if len(tables) == 1:
         return robustness_figure({words.classifiers: tables[0]}, fitted=tables[0])
-    figure, every = panels(len(tables), rows=-(-len(tables) // PANELS_ACROSS))
-    for axes, other, rows in zip(every, others, tables, strict=True):
-        _draw_panel(axes, {words.classifiers: rows}, rows)
-        axes.set(
-            xlabel=f"accuracy on {plain_text(reference.dataset)} (%)",
-            ylabel=f"accuracy on {plain_text(other.dataset)} (%)",
+    figures = [
+        _scatter(
+            f"robustness-{number}",
+            {words.classifiers: rows},
+            rows,
+            [f"accuracy on {plain_text(each.dataset)} (%)" for each in (reference, other)],
         )
-    legend_below(figure, columns=4)
-    return figure
+        for number, (other, rows) in enumerate(zip(others, tables, strict=True))
+    ]
+    return beside(figures, columns=3)
 
 
 def _accuracies_of(role: str, answers: Predictions) -> dict[str, Floats]:
@@ -119,15 +153,3 @@ def baselines_table(lines: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
 
 def _name_dataset(row: Row) -> str:
     return Name(f"{row['dataset']} (adjusted)" if row["adjusted"] else row["dataset"])
-
-
-def _participants(axes: Any, rows: pl.DataFrame, name: str, color: str) -> None:
-    x, y = (100 * rows[f"{role}_accuracy"].to_numpy() for role in REQUIRED_ROLES)
-    if "reference_lower" in rows.columns:
-        ends = [f"{role}_{end}" for role in REQUIRED_ROLES for end in ("lower", "upper")]
-        left, right, low, high = (100 * rows[name].to_numpy() for name in ends)
-        style = {"color": color, "lw": 0.6, "alpha": 0.6}
-        axes.hlines(y, left, right, **style)
-        axes.vlines(x, low, high, **style)
-    size = 3.5 if len(rows) < 200 else 2
-    axes.plot(x, y, "o", ms=size, color=color, label=name, zorder=4)

@@ -6,8 +6,8 @@ from typing import Any
 
 from bayesrep.files.strict_json import replace_non_finite
 from bayesrep.report.figure import has_pictures
-from bayesrep.report.style import default_style
 from bayesrep.report.table_format import MISSING_TEXT, columns
+from experiments.style import default_style
 
 GIB_BYTES = 2**30
 FAILED_TEXT = "failed"

@@ -164,8 +164,8 @@ def _draw_figure(given: Namespace) -> str:
     keep_compiled()
     from bayesrep.report.figure import check_format
     from bayesrep.report.figure_registry import chosen_options, read_inputs
-    from bayesrep.report.style import save_figure
     from experiments.papers.registry import PAPER_FIGURES, chosen_settings, find_entry
+    from experiments.style import save_figure
 
     entry = find_entry(given.what)
     figure = PAPER_FIGURES[entry.name]

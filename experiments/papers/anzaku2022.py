@@ -12,9 +12,9 @@ import polars as pl
 
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.protocols.matched import MATCH_ON, MatchedAccuracy, match
-from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Floats
+from experiments.style import Color, legend_below, panels
 
 SUBSET_LOOKS = (
     ("all", "-", Color.INK),

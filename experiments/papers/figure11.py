@@ -14,10 +14,10 @@ from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.errors import OptionError
 from bayesrep.estimators.annotators import gaps_by_annotators
 from bayesrep.report.methods import label_of
-from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
 from experiments.papers.helpers import line_at_truth
 from experiments.papers.study_facts import StudyFacts
+from experiments.style import Color, legend_below, panels
 
 
 def numbers(facts: StudyFacts, *, bootstrap: int = PAPER_REPLICATES) -> dict[str, Any]:

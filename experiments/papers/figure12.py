@@ -13,9 +13,9 @@ import numpy as np
 
 from bayesrep.errors import StudyError
 from bayesrep.estimators.annotators import compare_annotators, linearity
-from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
 from experiments.papers.study_facts import StudyFacts
+from experiments.style import Color, legend_below, panels
 
 MIN_ANNOTATORS = 2
 N_CLASSIFIERS = 10

@@ -12,7 +12,6 @@ import numpy as np
 from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.estimators import EMSpline, Naive, analyse
 from bayesrep.report.methods import label_of, look_of
-from bayesrep.report.style import legend_below, panels
 from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
 from experiments.papers.helpers import (
     accuracy_axes,
@@ -25,6 +24,7 @@ from experiments.papers.helpers import (
 )
 from experiments.papers.study_facts import StudyFacts
 from experiments.results import interval_points
+from experiments.style import legend_below, panels
 
 COMPARED_METHODS = ("em-spline", "naive")
 ANNOTATOR_QUARTERS = (1, 2, 3, 4)

@@ -12,7 +12,6 @@ import numpy as np
 
 from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.estimators import EMSpline, analyse
-from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
 from experiments.papers.helpers import (
     accuracy_axes,
@@ -24,6 +23,7 @@ from experiments.papers.helpers import (
 )
 from experiments.papers.study_facts import StudyFacts
 from experiments.results import interval_points
+from experiments.style import Color, legend_below, panels
 
 COMPONENT_COUNTS = (1, 2, 3, 4, 5, 6)
 

@@ -17,7 +17,7 @@ from scipy.stats import beta
 
 from bayesrep.bounds import is_of_kind
 from bayesrep.errors import OptionError
-from bayesrep.report.style import Color, legend_below, panels
+from experiments.style import Color, legend_below, panels
 
 BETA_SHAPES = {"1": (8.0, 2.0), "flickr": (3.0, 2.5)}  # a and b
 DISTRIBUTION_STYLES = {"1": (Color.BLUE, "-"), "flickr": (Color.RED, "--")}

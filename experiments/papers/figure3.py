@@ -22,9 +22,9 @@ from scipy.stats import beta as beta_distribution
 
 from bayesrep.bounds import is_of_kind
 from bayesrep.errors import OptionError
-from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.types import Floats
 from experiments.papers.helpers import shades
+from experiments.style import Color, legend_below, panels
 
 BETA_ALPHA, BETA_BETA = 2.0, 2.0
 ANNOTATOR_NUMBERS = (1, 4, 10, 40)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from bayesrep.estimators.naive import at_every_count, thinned_counts
-from bayesrep.report.style import Color, panels
 from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
 from experiments.papers.study_facts import StudyFacts
+from experiments.style import Color, panels
 
 ROLE_COLORS = {"reference": Color.BLUE, "replication": Color.RED}
 MIN_COUNT_SHARE = 0.001  # where the drawn range begins

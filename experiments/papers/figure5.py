@@ -17,10 +17,10 @@ from bayesrep.estimators.naive import (
     matched_accuracy,
     thinned_counts,
 )
-from bayesrep.report.style import legend_below, panels
 from bayesrep.studies.vocabulary import VOCABULARY_OF_NAME, Words
 from experiments.papers.helpers import accuracy_axes, mark_truth, shades
 from experiments.papers.study_facts import StudyFacts
+from experiments.style import legend_below, panels
 
 MIN_POINT_IMAGES = 20  # a point of (b) with fewer, in expectation, is noise and is not drawn
 

@@ -13,10 +13,10 @@ from bayesrep.choices import PAPER_REPLICATES
 from bayesrep.estimators import analyse
 from bayesrep.numerics.estimands import slope_standard_error
 from bayesrep.report.methods import label_of, look_of
-from bayesrep.report.style import legend_below, panels
 from experiments.papers.helpers import accuracy_axes, analysis_numbers, mark_truth, share_heights
 from experiments.papers.study_facts import StudyFacts
 from experiments.results import interval_points
+from experiments.style import legend_below, panels
 
 ANNOTATOR_METHODS = ("raw", "jackknife", "em-spline")
 

@@ -13,10 +13,10 @@ from scipy.special import expit
 from scipy.stats import beta
 
 from bayesrep.estimators.mixtures import complete_cells, fit_mixtures, log_shares
-from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.validation import REQUIRED_ROLES
 from bayesrep.types import Floats
 from experiments.papers.study_facts import StudyFacts
+from experiments.style import Color, legend_below, panels
 
 FIGURE_COMPONENTS = 3
 MIN_DENSITY_SHARE = 0.003  # where the drawn range begins

@@ -17,10 +17,10 @@ from bayesrep.report.pictures import (
     find_available,
     labels_of,
 )
-from bayesrep.report.style import panels
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import Study
 from bayesrep.types import Bools
+from experiments.style import panels
 
 GRID_COLUMNS = 5
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bayesrep.estimators.analysis import QUANTITIES, Analysis
-from bayesrep.report.style import Color
+from experiments.style import Color
 
 INTERVAL_KEYS = ("estimate", "lower", "upper")
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bayesrep.report.style import panels
+from experiments.style import panels
 
 
 def matrices_figure(

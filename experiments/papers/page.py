@@ -18,13 +18,13 @@ from bayesrep.files.folders import refuse_foreign
 from bayesrep.progress import progress_bar
 from bayesrep.report import methods
 from bayesrep.report.figure_catalogue import STUDY_NEEDS, in_words
-from bayesrep.report.style import save_figure
 from bayesrep.studies.study import Study
 from bayesrep.version import __version__
 from experiments.papers import catalogue
 from experiments.papers.inputs import PaperInputs
 from experiments.papers.printed import printed_numbers, study_numbers
 from experiments.papers.registry import PAPER_FIGURES
+from experiments.style import save_figure
 
 _LEFT_OUT_NOTE = "no number of a study"
 

@@ -1,14 +1,13 @@
 """Every figure of the papers that is drawn, by name: what draws it, and of what."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
 from bayesrep.bounds import is_of_kind
 from bayesrep.errors import OptionError
-from bayesrep.report.figure_registry import NamedFigure, make_figure, options_of
-from bayesrep.report.style import default_style
+from bayesrep.report.figure_registry import NamedFigure, options_of
 from bayesrep.studies.study import Study
 from bayesrep.studies.vocabulary import words_of
 from experiments.papers import (
@@ -29,6 +28,7 @@ from experiments.papers import (
 )
 from experiments.papers.study_facts import StudyFacts
 from experiments.papers.tsipras2020 import confusion, labels, objects
+from experiments.style import default_style
 
 
 def _of_paper(module: ModuleType, *inputs: str) -> NamedFigure:
@@ -46,61 +46,68 @@ def _of_paper(module: ModuleType, *inputs: str) -> NamedFigure:
     )
 
 
+def _of_answers(
+    draw: Callable[..., Any], *inputs: str, optional: frozenset[str] = frozenset()
+) -> NamedFigure:
+    """One that is drawn of what it is given."""
+    return NamedFigure(default_style()(draw), inputs, options_of(draw), optional)
+
+
 _BY_PEOPLE = "reference", "people"
 _HUMANS_OPTION, _IMAGE_DIR = frozenset({"--humans"}), frozenset({"--images"})
 PAPER_FIGURES: Mapping[str, NamedFigure] = {
-    "paper-1": make_figure(gallery.three_of_a_class, "study", "pictures"),
+    "paper-1": _of_answers(gallery.three_of_a_class, "study", "pictures"),
     "paper-2": _of_paper(figure2),
     "paper-3": _of_paper(figure3),
     "paper-4": _of_paper(figure4, "study"),
     "paper-5": _of_paper(figure5, "study"),
     "paper-6": _of_paper(figure6, "study"),
     "paper-7": _of_paper(figure7, "study"),
-    "paper-8": make_figure(gallery.of_all_frequencies, "study", "pictures"),
+    "paper-8": _of_answers(gallery.of_all_frequencies, "study", "pictures"),
     "paper-11": _of_paper(figure11, "study"),
     "paper-12": _of_paper(figure12, "study"),
     "paper-13": _of_paper(figure13, "study"),
     "paper-14": _of_paper(figure14, "study"),
-    "anzaku-1": make_figure(anzaku2022.scatter, "answers_with_confidence"),
-    "anzaku-3": make_figure(anzaku2022.by_label, "answers_with_confidence"),
-    "anzaku-4": make_figure(anzaku2022.by_label, "answers_with_confidence"),
-    "anzaku-5": make_figure(anzaku2022.one_classifier, "answers_with_confidence"),
-    "anzaku-6": make_figure(anzaku2022.by_probability, "answers_with_confidence"),
-    "anzaku-7": make_figure(anzaku2022.by_probability, "answers_with_confidence"),
-    "anzaku-8": make_figure(anzaku2022.one_classifier, "answers_with_confidence"),
-    "shankar-1": make_figure(
+    "anzaku-1": _of_answers(anzaku2022.scatter, "answers_with_confidence"),
+    "anzaku-3": _of_answers(anzaku2022.by_label, "answers_with_confidence"),
+    "anzaku-4": _of_answers(anzaku2022.by_label, "answers_with_confidence"),
+    "anzaku-5": _of_answers(anzaku2022.one_classifier, "answers_with_confidence"),
+    "anzaku-6": _of_answers(anzaku2022.by_probability, "answers_with_confidence"),
+    "anzaku-7": _of_answers(anzaku2022.by_probability, "answers_with_confidence"),
+    "anzaku-8": _of_answers(anzaku2022.one_classifier, "answers_with_confidence"),
+    "shankar-1": _of_answers(
         shankar2020.both_sets, "answers_to_both", "both_sets", "humans", optional=_HUMANS_OPTION
     ),
-    "shankar-3": make_figure(gallery.several_labels, "reference", "sets", "pictures"),
-    "shankar-4": make_figure(shankar2020.beside_top, "reference", "sets"),
-    "shankar-5": make_figure(gallery.draw_missed_images, "reference", "sets", "pictures"),
-    "tsipras-1": make_figure(gallery.another_main, *_BY_PEOPLE, "pictures"),
-    "tsipras-3": make_figure(objects.objects_and_pairs, *_BY_PEOPLE),
-    "tsipras-4": make_figure(objects.by_objects, *_BY_PEOPLE),
-    "tsipras-5": make_figure(
+    "shankar-3": _of_answers(gallery.several_labels, "reference", "sets", "pictures"),
+    "shankar-4": _of_answers(shankar2020.beside_top, "reference", "sets"),
+    "shankar-5": _of_answers(gallery.draw_missed_images, "reference", "sets", "pictures"),
+    "tsipras-1": _of_answers(gallery.another_main, *_BY_PEOPLE, "pictures"),
+    "tsipras-3": _of_answers(objects.objects_and_pairs, *_BY_PEOPLE),
+    "tsipras-4": _of_answers(objects.by_objects, *_BY_PEOPLE),
+    "tsipras-5": _of_answers(
         objects.main_objects, *_BY_PEOPLE, "any_pictures", optional=_IMAGE_DIR
     ),
-    "tsipras-6": make_figure(objects.other_main, *_BY_PEOPLE),
-    "tsipras-7": make_figure(labels.labels_selected, *_BY_PEOPLE),
-    "tsipras-8": make_figure(labels.labels_and_objects, *_BY_PEOPLE),
-    "tsipras-9": make_figure(labels.confused_pairs, *_BY_PEOPLE),
-    "tsipras-10": make_figure(labels.draw_assessment, *_BY_PEOPLE),
-    "tsipras-11": make_figure(labels.mistakes, *_BY_PEOPLE),
-    "tsipras-12": make_figure(confusion.superclasses, *_BY_PEOPLE, "groups"),
-    "tsipras-13": make_figure(labels.candidates, "reference"),
-    "tsipras-17": make_figure(gallery.several_objects, *_BY_PEOPLE, "pictures"),
-    "tsipras-18": make_figure(objects.number_agreed, *_BY_PEOPLE),
-    "tsipras-19": make_figure(gallery.another_main, *_BY_PEOPLE, "pictures"),
-    "tsipras-20": make_figure(objects.other_main_classes, *_BY_PEOPLE),
-    "tsipras-21": make_figure(objects.co_occurring_classes, *_BY_PEOPLE),
-    "tsipras-22": make_figure(objects.top5, *_BY_PEOPLE),
-    "tsipras-23": make_figure(labels.draw_with_fewer_annotators, *_BY_PEOPLE),
-    "tsipras-24": make_figure(labels.by_class, *_BY_PEOPLE),
-    "tsipras-25": make_figure(gallery.draw_unselected_labels, *_BY_PEOPLE, "pictures"),
-    "tsipras-26": make_figure(gallery.draw_unchosen_labels, *_BY_PEOPLE, "pictures"),
-    "tsipras-27": make_figure(confusion.classes, *_BY_PEOPLE),
-    "tsipras-28": make_figure(confusion.superclasses_of_several, *_BY_PEOPLE, "groups"),
-    "tsipras-31": make_figure(confusion.within_superclass, *_BY_PEOPLE, "groups"),
+    "tsipras-6": _of_answers(objects.other_main, *_BY_PEOPLE),
+    "tsipras-7": _of_answers(labels.labels_selected, *_BY_PEOPLE),
+    "tsipras-8": _of_answers(labels.labels_and_objects, *_BY_PEOPLE),
+    "tsipras-9": _of_answers(labels.confused_pairs, *_BY_PEOPLE),
+    "tsipras-10": _of_answers(labels.draw_assessment, *_BY_PEOPLE),
+    "tsipras-11": _of_answers(labels.mistakes, *_BY_PEOPLE),
+    "tsipras-12": _of_answers(confusion.superclasses, *_BY_PEOPLE, "groups"),
+    "tsipras-13": _of_answers(labels.candidates, "reference"),
+    "tsipras-17": _of_answers(gallery.several_objects, *_BY_PEOPLE, "pictures"),
+    "tsipras-18": _of_answers(objects.number_agreed, *_BY_PEOPLE),
+    "tsipras-19": _of_answers(gallery.another_main, *_BY_PEOPLE, "pictures"),
+    "tsipras-20": _of_answers(objects.other_main_classes, *_BY_PEOPLE),
+    "tsipras-21": _of_answers(objects.co_occurring_classes, *_BY_PEOPLE),
+    "tsipras-22": _of_answers(objects.top5, *_BY_PEOPLE),
+    "tsipras-23": _of_answers(labels.draw_with_fewer_annotators, *_BY_PEOPLE),
+    "tsipras-24": _of_answers(labels.by_class, *_BY_PEOPLE),
+    "tsipras-25": _of_answers(gallery.draw_unselected_labels, *_BY_PEOPLE, "pictures"),
+    "tsipras-26": _of_answers(gallery.draw_unchosen_labels, *_BY_PEOPLE, "pictures"),
+    "tsipras-27": _of_answers(confusion.classes, *_BY_PEOPLE),
+    "tsipras-28": _of_answers(confusion.superclasses_of_several, *_BY_PEOPLE, "groups"),
+    "tsipras-31": _of_answers(confusion.within_superclass, *_BY_PEOPLE, "groups"),
 }
 
 

@@ -12,9 +12,9 @@ from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.protocols.lines import line_band
 from bayesrep.protocols.multi_label import multilabel
 from bayesrep.protocols.subsets import class_subsets
-from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.validation import REQUIRED_ROLES
+from experiments.style import Color, legend_below, panels
 
 LEAST_CLASSIFIERS = 3  # classifiers, for a line with its band
 OBJECTS_SUBSET = "objects"

@@ -31,8 +31,8 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep.estimators.pass_at_k import pass_at_k
+    from bayesrep.report.figure import check_format, save_picture
     from bayesrep.report.pass_at_k_text import answer, draw_pass_at_k, pass_at_k_text
-    from bayesrep.report.style import check_format, save_figure
     from bayesrep.studies.attempts import read_attempts
 
     if arguments.figure:
@@ -43,7 +43,7 @@ def run(arguments: Namespace) -> int:
     alone = len(set(result.models["model"])) == 2 and not arguments.between
     differences = result.differences(arguments.between) if arguments.between or alone else None
     if arguments.figure:
-        save_figure(draw_pass_at_k(result), arguments.figure)
+        save_picture(draw_pass_at_k(result), arguments.figure)
     facts = {
         "target": result.target,
         "models": result.models.to_dicts(),

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from bayesrep.protocols.confusion import co_occurrence, confusion
 from bayesrep.protocols.people import People, people_beside
-from bayesrep.report.style import Color, panels
 from bayesrep.studies.predictions import Predictions
 from experiments.papers.matrices import matrices_figure
 from experiments.papers.tsipras2020.helpers import as_sets, choose_rows, escape_dollars
+from experiments.style import Color, panels
 
 _PEOPLE_LABELS = "people, choosing", "people, selecting"
 

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
 from bayesrep.protocols.people import LabelValues, People, own_and_other
-from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.predictions import Predictions
 from experiments.papers.tsipras2020.helpers import (
     FIGURE_ROWS,
@@ -21,6 +20,7 @@ from experiments.papers.tsipras2020.helpers import (
     name_classifier,
     objects_of,
 )
+from experiments.style import Color, legend_below, panels
 
 
 def labels_selected(predictions: Predictions, people: People) -> Any:

@@ -16,7 +16,6 @@ from bayesrep.protocols.people_shares import (
     compare_predictions_with_people,
 )
 from bayesrep.report.pictures import Pictures
-from bayesrep.report.style import Color, legend_below, panels
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Bools, Floats
 from experiments.papers.tsipras2020.helpers import (
@@ -27,6 +26,7 @@ from experiments.papers.tsipras2020.helpers import (
     in_words,
     objects_of,
 )
+from experiments.style import Color, legend_below, panels
 
 
 def _draw_object_numbers(axes: Any, table: pl.DataFrame) -> None:

@@ -1,4 +1,4 @@
-"""Figures drawn by matplotlib, of the extra [pictures], without a display; saved whole."""
+"""Figures of experiments, drawn by matplotlib without a display; saved whole."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
