@@ -66,17 +66,23 @@ def _scatter(
     place = {axis: vega.number(role, **axes[axis]) for axis, role in zip("xy", roles, strict=True)}
     band: Spec = {"type": "area", "opacity": 0.18, "clip": True}
     line: Spec = {"type": "line", "strokeWidth": 1.2, "clip": True}
-    rows, own = f"{name}-lines", {"x": vega.number("x", **axes["x"]), "color": color}
+    rows, along = f"{name}-lines", vega.number("x", **axes["x"])
     rule: Spec = {"type": "rule", "strokeWidth": 0.6, "opacity": 0.6, "clip": True}
     dot: Spec = {"type": "circle", "size": 25 if len(points) < 200 else 10, "opacity": 1}
     layers = [
         vega.mark(
-            band, data=rows, **own, y=vega.number("lower", **axes["y"]), y2={"field": "upper"}
+            band,
+            data=rows,
+            x=along,
+            color=color,
+            y=vega.number("lower", **axes["y"]),
+            y2={"field": "upper"},
         ),
         vega.mark(
             line,
             data=rows,
-            **own,
+            x=along,
+            color=color,
             y=vega.number("y", **axes["y"]),
             strokeDash=vega.name("what", scale=dashes, legend=None),
         ),
@@ -84,8 +90,8 @@ def _scatter(
     for channel, role in zip("xy", REQUIRED_ROLES, strict=True):
         lower = vega.number(f"{role}_lower", **axes[channel])
         span = {channel: lower, f"{channel}2": {"field": f"{role}_upper"}}
-        layers.append(vega.mark(rule, **{**place, **span}, color=color))
-    layers.append(vega.mark(dot, **place, color=color))
+        layers.append({"mark": rule, "encoding": {**place, **span, "color": color}})
+    layers.append({"mark": dot, "encoding": {**place, "color": color}})
     label = f"{titles[1]} against {titles[0]}, with a linear and a probit fit"
     data = {f"{name}-points": points, f"{name}-lines": lines}
     return Figure(name, label, vega.square(vega.chart(f"{name}-points", *layers), 400), data=data)
