@@ -2,7 +2,7 @@
 
 import warnings
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,11 +13,10 @@ from bayesrep.commands.output import (
     emit_table,
     finding,
     report_missing_arguments,
-    say,
     write_table,
 )
-from bayesrep.errors import OptionError, PredictionWarning, listing
-from bayesrep.studies.layout import PREDICTIONS_FOLDER
+from bayesrep.errors import OptionError, PredictionWarning
+from bayesrep.studies.layout import PREDICTIONS_FOLDER, prediction_folder
 
 EXAMPLE = "--images v1=val/ v2=imagenetv2/ --study my-study --classifiers resnet50"
 
@@ -86,7 +85,9 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     import polars as pl
 
+    from bayesrep.report.protocols_text import predictions_text
     from bayesrep.studies.study_folder import StudyFolder
+    from bayesrep.vision import make_timm_table
 
     if missing := _missing_arguments(arguments):
         return report_missing_arguments("predict", missing)
@@ -94,21 +95,25 @@ def run(arguments: Namespace) -> int:
     warnings.simplefilter("always", PredictionWarning)
     reports = _predict(arguments)
     if arguments.results:
-        _write_results(arguments, reports)
+        arguments.results.mkdir(parents=True, exist_ok=True)
+        for name, report in reports.items():
+            file = arguments.results / f"results-{prediction_folder(name).name}.csv"
+            write_table(make_timm_table(report, arguments.study, name), file)
     done = f"Written to {arguments.study}/predictions"
     # Of several the table has a column, and the facts a name, for the data set.
     if arguments.suite or len(reports) > 1:
-        text = "\n\n".join(f"{name}\n{_text(report)}" for name, report in reports.items())
+        texts = {name: predictions_text(report) for name, report in reports.items()}
+        text = "\n\n".join(f"{name}\n{each}" for name, each in texts.items())
         table = pl.concat(
             [
                 report.table.select(pl.lit(name).alias("dataset"), pl.all())
                 for name, report in reports.items()
             ]
         )
-        facts = {"sets": {name: _facts(report) for name, report in reports.items()}}
+        facts = {"sets": {name: report.facts() for name, report in reports.items()}}
     else:
         (report,) = reports.values()
-        text, table, facts = _text(report), report.table, _facts(report)
+        text, table, facts = predictions_text(report), report.table, report.facts()
     if listed := sum(len(report.listed) for report in reports.values()):
         done += f"\nNew in the study, with predictions on every data set: {listed}"
     missing_images = StudyFolder(arguments.study).images_left_out
@@ -153,7 +158,6 @@ def _predict(arguments: Namespace) -> dict[str, Any]:
         options = given_options(arguments, vision.predict_from_logits)
         name, folder = arguments.from_logits
         return {name: vision.predict_from_logits(folder, name, arguments.study, **options)}
-    arguments.classifiers = _with_catalogs(arguments.classifiers)
     options = given_options(arguments, vision.predict_sets)
     if arguments.suite is not None:
         sets = vision.read_suite(arguments.suite)
@@ -167,61 +171,6 @@ def _predict(arguments: Namespace) -> dict[str, Any]:
         sets = {name: vision.ImageSource(path, *shared) for name, path in arguments.images}
     what = (sets, arguments.classifiers, arguments.study)
     return vision.predict_sets(*what, progress=progress, **options)
-
-
-def _text(report: Any) -> str:
-    from bayesrep.report.protocols_text import predictions_table
-
-    lines = [predictions_table(report.table)]
-    if report.among:
-        left_out = f"; {report.outside:,} images of other classes are passed over"
-        lines.append(f"Answers: {report.among}{left_out if report.outside else ''}")
-    passed, answered = report.passed_over, report.table["images"].max()
-    kinds = "; ".join(f"{why}: {listing(names, 'file')}" for why, names in passed.items())
-    lines.append(
-        f"Files: {report.found:,} found, {answered:,} evaluated, {len(report.failures):,} failed, "
-        f"{sum(map(len, passed.values())):,} passed over" + (f" ({kinds})" if kinds else "")
-    )
-    return "\n".join([*lines, *report.changes()])
-
-
-def _facts(report: Any) -> dict[str, Any]:
-    from bayesrep.vision.timing import Stages
-
-    return {
-        "failures": report.failures.to_dicts(),
-        "listed": list(report.listed),
-        "among": report.among or None,
-        "outside": report.outside,
-        "found": report.found,
-        "passed_over": {why: len(names) for why, names in report.passed_over.items()},
-        "passes": [each.rounded() for each in report.stages],
-        "stages": Stages.joined(report.stages).rounded(),
-    }
-
-
-def _write_results(arguments: Namespace, reports: Mapping[str, Any]) -> None:
-    from bayesrep.studies.layout import prediction_folder
-    from bayesrep.vision import make_timm_table
-
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    for name, report in reports.items():
-        table = make_timm_table(report, arguments.study, name)
-        encoded = prediction_folder(name).name
-        write_table(table, arguments.results / f"results-{encoded}.csv")
-
-
-def _with_catalogs(given_names: Sequence[str]) -> list[str]:
-    """The classifiers given, each once; a catalog's name stands for those that timm still has."""
-    from bayesrep.vision.catalogs import CATALOG_TITLES, catalog_names
-
-    classifiers: dict[str, None] = {}
-    for name in given_names:
-        known, vanished = catalog_names(name) if name in CATALOG_TITLES else ([name], [])
-        for entry in vanished:
-            say(f"{entry.classifier}: {entry.note}")
-        classifiers |= dict.fromkeys(known)
-    return list(classifiers)
 
 
 def describe_kept(arguments: Namespace) -> str:

@@ -1,11 +1,11 @@
 """Tables of predictions and of other protocols."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from bayesrep.errors import plain_text
+from bayesrep.errors import listing, plain_text
 from bayesrep.report.table_format import (
     Cell,
     Row,
@@ -18,9 +18,12 @@ from bayesrep.report.table_format import (
 )
 from bayesrep.studies.vocabulary import IMAGE_WORDS, Words
 
+if TYPE_CHECKING:
+    from bayesrep.vision.reports import Report
 
-def predictions_table(table: pl.DataFrame) -> str:
-    """Rows of `bayesrep.predict`; accuracies in percent."""
+
+def predictions_text(report: "Report") -> str:
+    """A run of `bayesrep.predict` on one data set: accuracies in percent, and its files."""
     cells: dict[str, Cell] = {
         "classifier": "{classifier}",
         "images": "{images:,}",
@@ -30,7 +33,17 @@ def predictions_table(table: pl.DataFrame) -> str:
         "failures": "{failures:,}",
         "status": "{status}",
     }
-    return list_rows(table, cells)
+    lines = [list_rows(report.table, cells)]
+    if report.among:
+        left_out = f"; {report.outside:,} images of other classes are passed over"
+        lines.append(f"Answers: {report.among}{left_out if report.outside else ''}")
+    passed, answered = report.passed_over, report.table["images"].max()
+    kinds = "; ".join(f"{why}: {listing(names, 'file')}" for why, names in passed.items())
+    lines.append(
+        f"Files: {report.found:,} found, {answered:,} evaluated, {len(report.failures):,} failed, "
+        f"{sum(map(len, passed.values())):,} passed over" + (f" ({kinds})" if kinds else "")
+    )
+    return "\n".join([*lines, *report.changes()])
 
 
 def matched_table(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:

@@ -10,6 +10,7 @@ from bayesrep.choices import Kept
 from bayesrep.errors import PredictionError, PredictionWarning, Violation, listing
 from bayesrep.machine import cores
 from bayesrep.vision.architectures import Architecture, check_names, describe
+from bayesrep.vision.catalogs import expand_catalogs
 from bayesrep.vision.classes import IMAGENET, Classes, read_classes
 from bayesrep.vision.compiling import check_compiler
 from bayesrep.vision.devices import choose_device
@@ -66,8 +67,8 @@ def predict(
     dataset
         The data set's name in the study.
     classifiers
-        timm's names, with or without tags; `torchvision/...`, `hf-hub:user/model`, or folders of
-        `weights` with a `config.json`.
+        timm's names, with or without tags; `torchvision/...`, `hf-hub:user/model`, folders of
+        `weights` with a `config.json`, or catalogs (`bayesrep.vision.read_catalog`).
     study
         The study's folder; created where it does not exist.
     labels
@@ -200,7 +201,7 @@ def predict_sets(
     """
     if not all(sets):
         raise PredictionError("data-set-name-empty")
-    names, folder = [str(name) for name in classifiers], Path(study)
+    names, folder = expand_catalogs([str(name) for name in classifiers]), Path(study)
     place = None if weights is None else Path(weights)
     check_names(names, place)
     if workers is not None and workers < 1:

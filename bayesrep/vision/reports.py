@@ -70,6 +70,19 @@ class Report:
         """The failures that the study is not left without."""
         return self.failures.filter(~pl.col("left_out"))
 
+    def facts(self) -> dict[str, Any]:
+        """List what is known beside the table, as JSON has it."""
+        return {
+            "failures": self.failures.to_dicts(),
+            "listed": list(self.listed),
+            "among": self.among or None,
+            "outside": self.outside,
+            "found": self.found,
+            "passed_over": {why: len(names) for why, names in self.passed_over.items()},
+            "passes": [each.rounded() for each in self.stages],
+            "stages": Stages.joined(self.stages).rounded(),
+        }
+
     def changes(self) -> list[str]:
         """Describe the changes to an earlier run's rows, a line for equal classifiers."""
         kinds = {

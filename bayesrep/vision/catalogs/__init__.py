@@ -4,15 +4,15 @@ Tags are of the weights that timm gave in the paper's year, checked against its 
 """
 
 import csv
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from bayesrep.errors import PredictionError
+from bayesrep.errors import PredictionError, PredictionWarning
 from bayesrep.vision.torch_loading import load_timm
 from bayesrep.vision.torchvision_networks import explain_unknown_name, is_torchvision
-
-__all__ = ["CATALOG_TITLES", "Entry", "catalog_names", "read_catalog"]
 
 CATALOG_TITLES = {
     "anzaku2022": "Anzaku et al. (2022), A principled evaluation protocol, table 3 (of its 286 "
@@ -64,3 +64,18 @@ def catalog_names(name: str) -> tuple[list[str], list[Entry]]:
     available |= {each for each in of_torchvision if explain_unknown_name(each) is None}
     available_names = [entry.timm for entry in entries if entry.timm in available]
     return available_names, [entry for entry in entries if entry.timm not in available]
+
+
+def expand_catalogs(names: Sequence[str]) -> list[str]:
+    """Replace the name of a catalog by those of its classifiers that can be had; warn of others."""
+    classifiers: list[str] = []
+    for name in names:
+        if name not in CATALOG_TITLES:
+            classifiers.append(name)
+            continue
+        known, vanished = catalog_names(name)
+        for entry in vanished:
+            warnings.warn(f"{entry.classifier}: {entry.note}", PredictionWarning, stacklevel=3)
+        # Papers share classifiers, and one may be named beside them.
+        classifiers += [each for each in known if each not in {*classifiers, *names}]
+    return classifiers
