@@ -46,22 +46,22 @@ HELP_HEADINGS: Mapping[str, Mapping[str, str]] = {
     "Start here": {
         "run": "from your tables to the report, in one go",
         "demo": "simulate a study, fit it, compare with the truth",
-        "check": "what tables, a study or logs hold, all that is wrong, what they allow to say",
+        "check": "what tables, a study or logs hold, what is wrong, and what they can answer",
     },
     "A study from your data": {
         "predict": "run timm classifiers over a folder of images (extra [timm])",
-        "simulate": "write a simulated study of known truth",
+        "simulate": "write a simulated study whose truth is known",
     },
     "How much of the drop is real": {
         "estimate": "point estimates of adjusted accuracy, also by number of annotators",
-        "fit": "sample the joint posterior",
-        "sweep": "run a grid of studies, methods and options, and go on where it was stopped",
+        "fit": "fit the joint model and write its posterior",
+        "sweep": "run a grid of studies, methods and options, and resume it where it stopped",
     },
     "What a fit says": {
         "diagnose": "say whether to trust a fit, and what to change; compare fits",
         "summarize": "adjusted accuracies, ranks, pairs of classifiers, single images",
         "figure": "draw a figure of a study; list them all",
-        "report": "write a page of all results that needs no network",
+        "report": "write all results as one page that needs no network",
     },
 }
 """Commands with their descriptions, under the headings of the help."""
@@ -72,37 +72,37 @@ GROUPS: Mapping[str, CommandGroup] = {
         {
             "tables": "your own tables of counts or annotations, and of predictions",
             "evals": "logs of evaluations of language models",
-            "imagenetv2": "what 45 classifiers answered on ImageNet and ImageNet-v2",
-            "cifar10.1": "what 20 classifiers answered on CIFAR-10 and CIFAR-10.1",
-            "cifar10h": "a placebo of true gap zero, of what people answered on CIFAR-10",
+            "imagenetv2": "predictions of 45 classifiers on ImageNet and ImageNet-v2",
+            "cifar10.1": "predictions of 20 classifiers on CIFAR-10 and CIFAR-10.1",
+            "cifar10h": "a placebo whose true gap is zero, from people's answers on CIFAR-10",
             "madrylab": "the annotations behind Engstrom et al. (2020)",
             "arrays": "data sets that come as arrays, such as CIFAR-10.2 and CINIC-10",
         },
     ),
     "collect": CommandGroup(
-        "collect a new test set, from its plan to what people say of its images",
+        "collect a new test set: plan it, ask people, read their answers, choose images",
         {
             "plan": "how many images, answers and workers a replication takes, and what they cost",
-            "tasks": "what to ask: labels, grids of images, single images, predictions to judge",
-            "read": "answers back, the labels worth a closer look, and what each image shows",
-            "match": "choose a replication's images from a pool; the bias that it leaves, or left",
+            "tasks": "write tasks: labels to ask about, grids, single images, predictions to judge",
+            "read": "read the answers, the labels worth a closer look, and what each image shows",
+            "match": "choose a replication's images from a pool; the bias that matching leaves",
         },
     ),
     "answers": CommandGroup(
-        "what annotators answered, which answers to count, and who gave them",
+        "read annotators' answers, count them, and see who gave them",
         {
-            "import": "what annotators answered, as their tools export it, as one table",
-            "count": "counts, and the error over workers, of all answers, or by quality control",
+            "import": "read answers, as annotation tools export them, into one table",
+            "count": "count answers, all or by rules of quality control, with errors over workers",
             "crowd": "who answered, how workers differ, and what that adds to errors",
-            "remeasure": "what images kept by a rule would say if they were measured again",
+            "remeasure": "how often images kept by a rule would be selected if measured again",
         },
     ),
     "papers": CommandGroup(
-        "what papers measure, on your data",
+        "measures of published papers, on your data",
         {
-            "compare": "classifiers beside people and each other, by one label or by all that are "
-            "right, on matched images, and above the line",
-            "passk": "the share of items that k attempts solve, for any k",
+            "compare": "classifiers beside people and each other, by one label or by several, on "
+            "matched images, by effective robustness",
+            "passk": "pass@k: the share of items solved within k attempts, for any k",
         },
     ),
 }

@@ -25,7 +25,7 @@ def add(parser: ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="PATH",
-        help="a study's folder; the tables that `bayesrep import tables` or `run` would take "
+        help="folder of a study; the tables that `bayesrep import tables` or `run` would take "
         "(NAME=FILE: all rows are of that data set); a table of attempts; or logs of evaluations",
     )
     add_roles(parser)

@@ -11,8 +11,8 @@ EXAMPLE = "--quick --out demo-output"
 
 
 def add(parser: ArgumentParser) -> None:
-    parser.add_argument("--out", type=Path, metavar="DIR", help="write tables and figures here")
-    parser.add_argument("--quick", action="store_true", help="a small study, in about a minute")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for tables and figures")
+    parser.add_argument("--quick", action="store_true", help="take a smaller study: about a minute")
 
 
 def run(arguments: Namespace) -> int:

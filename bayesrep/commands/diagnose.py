@@ -14,17 +14,16 @@ EXAMPLE = "posterior.nc --study my-study"
 
 def add(parser: ArgumentParser) -> None:
     add_shared(parser, "posterior")
-    parser.add_argument(
-        "--study", type=Path, metavar="STUDY", help="check the agreement of classifiers too"
-    )
+    text = "study that was fitted, to check classifiers' agreement too"
+    parser.add_argument("--study", type=Path, metavar="STUDY", help=text)
     parser.add_argument(
         "--against",
         type=Path,
         action="append",
         default=[],
         metavar="OTHER.nc",
-        help="another fit of the study: which of them predicts better what is left out; may be "
-        "given several times",
+        help="another fit of the study, to compare how well each predicts data left out; may be "
+        "repeated",
     )
 
 

@@ -29,18 +29,19 @@ def add(parser: ArgumentParser) -> None:
     add_table(parser, "accuracies", "annotators", "components")
     option(
         "--methods",
-        help="comma-separated (raw,naive,jackknife,em-spline), each with options in parentheses: "
-        "'naive(annotators=10),em-spline(components=4)'",
+        help="estimators, separated by commas, each with options in parentheses, such as "
+        "'naive(annotators=10),em-spline(components=4)' (default raw,naive,jackknife,em-spline)",
     )
-    option("--bootstrap", type=int, metavar="B", help="replicates for 95 %% intervals (0)")
-    option("--interval", choices=get_args(BootstrapInterval), help="kind of interval (percentile)")
+    option("--bootstrap", type=int, metavar="B", help="replicates for 95 %% intervals (default 0)")
+    text = "kind of bootstrap interval (default percentile)"
+    option("--interval", choices=get_args(BootstrapInterval), help=text)
     add_length(parser, "classifiers")
     option(
         "--forward",
         type=whole_numbers,
         metavar="N,N",
-        help="with --table annotators: what the naive estimate would be with so many, by EM + "
-        "spline",
+        help="with --table annotators: numbers of annotators for which EM + spline predicts the "
+        "naive estimate",
     )
 
 

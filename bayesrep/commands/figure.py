@@ -18,17 +18,17 @@ EXAMPLE = "accuracies my-study posterior.nc --out figure.pdf"
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    option("name", nargs="?", metavar="NAME", help="such as curves: see --list")
+    option("name", nargs="?", metavar="NAME", help="figure to draw, such as curves: see --list")
     option("study", type=Path, nargs="?", metavar="STUDY", help="folder of a study")
     option("posterior", type=Path, nargs="?", metavar="posterior.nc", help="a fit's posterior")
-    option("--out", type=Path, metavar="FILE", help="ends in .pdf, .svg or .png")
+    option("--out", type=Path, metavar="FILE", help="file to draw, .pdf, .svg or .png")
     option(
         "--list",
         action="store_true",
-        help="list every figure, what it needs and, of a STUDY, whether it is there",
+        help="list every figure, what it needs and, given a STUDY, whether that is there",
     )
     add_datasets(parser)
-    text = "show this one, where a figure shows a few; may be given several times"
+    text = "classifier to show, in figures that show a few; may be repeated"
     option("--classifier", action="append", metavar="NAME", help=text)
     add_inputs(parser, **PEOPLE_INPUTS)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import bayesrep
 from bayesrep import process
-from bayesrep.choices import list_methods, makes_chains
+from bayesrep.choices import makes_chains
 from bayesrep.commands.options import add_shared, given_options, import_in_thread, setting
 from bayesrep.commands.output import describe_kept_work, emit, finding, new_file, say
 from bayesrep.errors import OptionError, quote_word
@@ -24,11 +24,11 @@ DEFAULT_CHAINS, ENOUGH_DRAWS = 4, 800  # chains where none are asked for; draws 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
     add_shared(parser, "study")
-    option("--out", type=Path, required=True, metavar="posterior.nc", help="file to write")
+    option("--out", type=Path, required=True, metavar="posterior.nc", help="file for the posterior")
     option(
         "--model",
         metavar="NAME",
-        help=f"{', '.join(MODELS)}, or one of your own, by its name or as FILE.py:NAME (joint)",
+        help=f"{', '.join(MODELS)}, or your own by name or as FILE.py:NAME (default joint)",
     )
     option(
         "--set",
@@ -37,25 +37,20 @@ def add(parser: ArgumentParser) -> None:
         default=[],
         metavar="NAME=VALUE",
         help="an option or prior of the model, such as components=3, curve=gp or slope=3,2.5, or "
-        "a setting of the method: warmup=1000, draws=500, feedback=cut; may be given several times",
+        "a setting of the method: warmup=1000, draws=500, feedback=cut; may be repeated",
     )
-    option(
-        "--method",
-        choices=list_methods(),
-        help="laplace: quick, and certified by its weights; nuts: chains; auto: the former where "
-        "its weights hold, else chains until they agree (auto)",
-    )
-    option("--groups", metavar="COLUMN", help="pool partially over these groups")
+    add_shared(parser, "--method")
+    option("--groups", metavar="COLUMN", help="column of image groups to pool partially over")
     option(
         "--datasets",
         type=lambda text: tuple(text.split(",")),
         metavar="ROLE,...",
-        help="data sets in the hierarchy (reference,replication)",
+        help="data sets in the hierarchy (default reference,replication)",
     )
-    option("--device", help="auto, cpu or gpu (auto)")
-    option("--devices", type=int, metavar="N", help="share the chains over this many (1)")
-    option("--checkpoint", type=Path, metavar="DIR", help="keep draws here; go on after a break")
-    option("--chains", type=int, help="(4)")
+    option("--device", help="device: auto, cpu or gpu (default auto)")
+    option("--devices", type=int, metavar="N", help="devices to share the chains over (default 1)")
+    option("--checkpoint", type=Path, metavar="DIR", help="folder to keep draws in and resume from")
+    option("--chains", type=int, metavar="N", help="number of chains (default 4)")
 
 
 def run(arguments: Namespace) -> int:

@@ -55,7 +55,7 @@ OPTION_DETAILS: Mapping[str, Mapping[str, Any]] = {
     "out": {
         "type": Path,
         "metavar": "STUDY",
-        "help": "folder to write (evals without it lists what the logs hold)",
+        "help": "folder for the study",
     },
     "reference": {"metavar": "NAME", "help": "name of the reference data set"},
     "replication": {"metavar": "NAME", "help": "name of the replication data set"},
@@ -63,51 +63,56 @@ OPTION_DETAILS: Mapping[str, Mapping[str, Any]] = {
     "selection": {
         "action": "append",
         "metavar": "NAME=RULE",
-        "help": "the rule by which a data set's images were kept on the very counts given: 'v1=all "
-        "of 6', 'v2=at least 3 of 5', 'v1=at least 70 %%', or a table (selected, shown, "
-        "probability); may be repeated",
+        "help": "rule by which a data set's images were kept, on these very counts: 'v1=all of 6', "
+        "'v2=at least 3 of 5', 'v1=at least 70 %%', or a table (selected, shown, probability); "
+        "may be repeated",
     },
     "keep-workers": {
         "action": "store_true",
-        "help": "keep workers' names, instead of codes that cannot be undone",
+        "help": "keep workers' names instead of codes that cannot be traced back",
     },
     "where": {
         "action": "append",
         "type": _kind_and_names(*LOG_CHOICES),
         "metavar": "KIND=NAME,...",
-        "help": "the metric, filter or scorer that says what is solved, where logs hold several; "
-        "may be repeated",
+        "help": "metric, filter or scorer that says what is solved, where logs hold several; may "
+        "be repeated",
     },
-    "judges": {"type": names, "metavar": "NAME,...", "help": "scorers whose verdicts are counted"},
+    "judges": {
+        "type": names,
+        "metavar": "NAME,...",
+        "help": "scorers whose verdicts supply the counts",
+    },
     "solvers": {
         "type": names,
         "metavar": "NAME,...",
-        "help": "models whose attempts are counted; the others are evaluated",
+        "help": "models whose attempts supply the counts; the others are evaluated",
     },
-    "threshold": {"type": float, "metavar": "SCORE", "help": "the least score of a solved item"},
-    "key": {"choices": get_args(Key), "help": "what tells items apart (auto)"},
+    "threshold": {"type": float, "metavar": "SCORE", "help": "lowest score of a solved item"},
+    "key": {"choices": get_args(Key), "help": "what identifies an item (default auto)"},
     "repeats": {
         "action": "store_true",
         "default": None,
-        "help": "records of one model and item that come again are further attempts",
+        "help": "take repeated records of a model and item as further attempts",
     },
     "common": {
         "action": "store_true",
         "default": None,
-        "help": "keep the items that all models have, where a model lacks more than 5 %%",
+        "help": "keep only items that all models have, where one lacks more than 5 %%",
     },
     "group": {
         "action": "append",
         "type": _kind_and_names(),
         "metavar": "NAME=TASK,...",
-        "help": "tasks, or patterns of their names, that are one data set; may be repeated (groups "
-        "of lm-evaluation-harness are known by their names)",
+        "help": "tasks, or patterns of their names, that form one data set; may be repeated "
+        "(lm-evaluation-harness's groups are known)",
     },
 }
-LOG_RENAME_TEXT = (
-    "read a column of a table, or a path in JSON (a.b), as item, model, score or dataset; may be "
-    "given several times"
-)
+LOG_TEXTS = {
+    "out": "folder for the study; without it, what the logs hold is listed",
+    "rename": "column of a table, or path in JSON (a.b), to read as item, model, score or "
+    "dataset; may be repeated",
+}
 
 
 @dataclass(frozen=True)
@@ -121,11 +126,11 @@ class SourceImport:
         """Say what the source takes."""
         width = max(get_terminal_size().columns - 2, 40)
         parser.description = fill(READERS[self.source].text, width)
-        parser.add_argument("files", type=Path, nargs="*", metavar="FILE", help="what to read")
+        parser.add_argument("files", type=Path, nargs="*", metavar="FILE", help="files or folders")
         for name in ("out", *SOURCE_OPTIONS.get(self.source, ())):
             details = dict(OPTION_DETAILS[name])
-            if (self.source, name) == ("evals", "rename"):
-                details["help"] = LOG_RENAME_TEXT
+            if self.source == "evals" and name in LOG_TEXTS:
+                details["help"] = LOG_TEXTS[name]
             parser.add_argument(f"--{name}", **details)
 
     def run(self, arguments: Namespace) -> int:

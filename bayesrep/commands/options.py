@@ -21,7 +21,7 @@ from typing import Any, get_args
 import bayesrep
 from bayesrep import bounds
 from bayesrep.atomic import LEAST_COMPILATION, programs_cache
-from bayesrep.choices import Role
+from bayesrep.choices import Role, list_methods
 from bayesrep.commands.output import say
 from bayesrep.errors import OptionError, StudyError, reason
 
@@ -100,10 +100,10 @@ def names(text: str) -> list[str]:
 
 TEXT_FORMATS = ("text", "markdown")
 GLOBAL_OPTIONS: dict[str, dict[str, Any]] = {
-    "--json": {"action": "store_true", "help": "print a single JSON object and nothing else"},
-    "--format": {"default": "text", "help": "format of the printed output (text)"},
-    "--quiet": {"action": "store_true", "help": "no progress on standard error"},
-    "--seed": {"type": seed, "metavar": "N", "help": "seed of all random numbers (0)"},
+    "--json": {"action": "store_true", "help": "print one JSON object and nothing else"},
+    "--format": {"default": "text", "help": "format of the printed output (default text)"},
+    "--quiet": {"action": "store_true", "help": "show no progress on standard error"},
+    "--seed": {"type": seed, "metavar": "N", "help": "seed of all random numbers (default 0)"},
     "--force": {"action": "store_true", "help": "overwrite existing output"},
 }
 """Options of every command, which mean nothing to one that has nothing of theirs to do."""
@@ -131,29 +131,34 @@ class HelpFormatter(RawDescriptionHelpFormatter):
 
 
 PEOPLE_INPUTS = {
-    "objects": "what people see, of `collect read --table objects`",
-    "counts": "what they select, of `collect read --counts`",
+    "objects": "what people see, from `collect read --table objects`",
+    "counts": "what they select, from `collect read --counts`",
 }
 SHARED_ARGUMENTS: dict[str, dict[str, Any]] = {
     "study": {"type": Path, "metavar": "STUDY", "help": "folder of a study"},
     "posterior": {"type": Path, "metavar": "posterior.nc", "help": "a fit's posterior"},
     "--allow-unconverged": {"action": "store_true", "help": "show a fit that failed its checks"},
+    "--method": {
+        "choices": list_methods(),
+        "help": "laplace: takes seconds, checked by importance weights; nuts: chains; auto: "
+        "laplace where its weights hold, else nuts until its chains agree (default auto)",
+    },
     "--people": {
         "type": lambda text: int(text) if text.isdecimal() else text,
         "metavar": "same|N",
-        "help": "who answered: the same people about both data sets, mixed, or how many about each",
+        "help": "who answered: the same people about both data sets, mixed (same), or N about each",
     },
     "--further": {
         "action": "append",
         "metavar": "ROLE=NAME",
-        "help": "a further data set and the role that it is to have (tables), such as "
-        "candidates=NAME: the pool of the replication; may be given several times",
+        "help": "a further data set and its role, such as candidates=NAME, the replication's "
+        "pool; may be repeated",
     },
     "--rename": {
         "action": "append",
         "metavar": "COLUMN=NAME",
-        "help": "read a column of the tables as dataset, image, selected, shown, classifier or "
-        "correct; may be given several times",
+        "help": "column of the tables to read as dataset, image, selected, shown, classifier or "
+        "correct; may be repeated",
     },
 }
 
@@ -165,7 +170,7 @@ def add_shared(parser: ArgumentParser, *option_names: str) -> None:
 
 
 def by_name(option: str, pairs: list[str] | None) -> dict[str, str] | None:
-    """The pairs of an option that may be given several times, of NAME=NAME."""
+    """The pairs of an option that may be repeated, of NAME=NAME."""
     if pairs is None:
         return None
     names: dict[str, str] = {}
@@ -184,7 +189,7 @@ def by_name(option: str, pairs: list[str] | None) -> dict[str, str] | None:
 def add_roles(parser: ArgumentParser) -> None:
     """Add what tables call the data sets, and columns, and who answered."""
     for role in ROLE_NAMES:
-        parser.add_argument(f"--{role}", metavar="NAME", help=f"what the tables call the {role}")
+        parser.add_argument(f"--{role}", metavar="NAME", help=f"name of the {role} in the tables")
     add_shared(parser, "--further", "--rename", "--people")
 
 
@@ -215,13 +220,13 @@ def add_length(parser: ArgumentParser, nouns: str) -> None:
             raise ArgumentTypeError(f"{text!r} is neither all nor a whole number above 0")
         return int(text)
 
-    text = f"print so many {nouns} (10)"
+    text = f"number of {nouns} to print (default 10)"
     parser.add_argument("--top", type=number_or_all, metavar="N|all", help=text)
 
 
 def add_table(parser: ArgumentParser, *tables: str) -> None:
     """Add the choice of a table; the first is printed unless another is asked for."""
-    text = f"what to show ({tables[0]})"
+    text = f"table to show (default {tables[0]})"
     parser.add_argument("--table", choices=tables, default=tables[0], help=text)
 
 
@@ -247,7 +252,7 @@ def add_inputs(parser: ArgumentParser, **texts: str) -> None:
         return name, Path(path)
 
     told = "; ".join(f"{name}: {text}" for name, text in texts.items())
-    text = f"{told}; may be given several times"
+    text = f"{told}; may be repeated"
     parser.add_argument(
         "--input", type=name_and_path, action="append", default=[], metavar="NAME=PATH", help=text
     )
@@ -267,7 +272,7 @@ def given_inputs(arguments: Namespace, *of_several: str) -> dict[str, Any]:
 def add_datasets(parser: ArgumentParser) -> None:
     """Add the names of both data sets, of which the answers are enough."""
     for role in ROLE_NAMES:
-        text = f"the data set, where the study names no {role}"
+        text = f"data set to take as the {role}, where the study names none"
         parser.add_argument(f"--{role}", default=role, metavar="NAME", help=text)
 
 

@@ -35,50 +35,50 @@ def add(parser: ArgumentParser) -> None:
         type=named_path,
         nargs="+",
         metavar="NAME=PATH",
-        help="data sets by their names in the study: class folders, flat folder, .tar, .tar.gz, "
-        ".csv, or hf-hub:user/dataset/pattern",
+        help="data sets, by name in the study, and their images: a folder of class folders, a "
+        "flat folder, .tar, .tar.gz, .csv, or hf-hub:user/dataset/pattern",
     )
-    option("--suite", type=Path, metavar="FILE", help="data sets with options of their own (TOML)")
+    option("--suite", type=Path, metavar="FILE", help="TOML file of data sets and their options")
     option(
         "--from-logits",
         type=named_path,
         metavar="NAME=FOLDER",
-        help="instead of images: STUDY/logits/DATASET of --keep logits, without inference",
+        help="logits to predict from, in place of images: STUDY/logits/DATASET of --keep logits",
     )
-    option("--study", type=Path, help="the study's folder, created where needed")
+    option("--study", type=Path, help="folder of the study, created if needed")
     # Who answers, and what the answers are chosen among and held against.
     option(
         "--classifiers",
         type=names,
         metavar="NAMES|@FILE",
-        help="names of timm or hf-hub:..., separated by commas, or a file with one a line; "
+        help="classifiers of timm or hf-hub:..., separated by commas, or a file with one a line; "
         "engstrom2020, tsipras2020, shankar2020, anzaku2022: those of a paper",
     )
-    option("--labels", type=Path, metavar="FILE", help="ground truth of a flat folder")
+    option("--labels", type=Path, metavar="FILE", help="true labels of the images of a flat folder")
     option(
-        "--classes", type=Path, metavar="FILE", help="index, name: the outputs, if not ImageNet's"
+        "--classes", type=Path, metavar="FILE", help="outputs' index and name, if not ImageNet's"
     )
     option(
         "--among",
         metavar="CLASSES",
-        help="answers among some classes: imagenet-a, imagenet-r, a file with one a line, a folder "
-        "of class folders, ObjectNet's mappings; or all",
+        help="classes to choose answers among: imagenet-a, imagenet-r, a file with one a line, a "
+        "folder of class folders, ObjectNet's mappings, or all (default all)",
     )
-    option("--keep", choices=get_args(Kept), help="keep every output, not five labels alone")
-    option("--device", help="auto, cpu, cuda, cuda:1, mps")
-    option("--precision", choices=get_args(Precision), help="precision of the networks' arithmetic")
-    option("--weights", type=Path, metavar="DIR", help="files of weights instead of the hub's")
-    option("--ray", metavar="ADDRESS|local", help="spread over Ray (extra [ray])")
+    option("--keep", choices=get_args(Kept), help="also keep every output, not only five labels")
+    option("--device", help="device: auto, cpu, cuda, cuda:1 or mps (default auto)")
+    option("--precision", choices=get_args(Precision), help="networks' arithmetic (default auto)")
+    option("--weights", type=Path, metavar="DIR", help="folder of weights, instead of the hub's")
+    option("--ray", metavar="ADDRESS|local", help="Ray cluster to run on (extra [ray])")
     option(
         "--allow-failures",
         action="store_true",
-        help="leave the study without images that cannot be decoded",
+        help="leave images that cannot be decoded out of the study",
     )
     option(
         "--results",
         type=Path,
         metavar="FOLDER",
-        help="also write results-DATASET.csv there, in the columns of timm's results",
+        help="folder for results-DATASET.csv, in the columns of timm's results",
     )
 
 

@@ -27,18 +27,17 @@ def add(parser: ArgumentParser) -> None:
     add_shared(parser, "study")
     option("posterior", type=Path, nargs="?", metavar="posterior.nc", help="a fit's posterior")
     option("--out", type=Path, required=True, metavar="report.html", help="page to write")
-    option(
-        "--bootstrap", type=int, metavar="B", help=f"replicates for intervals ({FEW_REPLICATES})"
-    )
+    text = f"replicates for the estimators' intervals (default {FEW_REPLICATES})"
+    option("--bootstrap", type=int, metavar="B", help=text)
     option(
         "--fail-if",
         action="append",
         default=[],
         metavar="CONDITION",
-        help='exit with status 1 where it holds, such as "adjusted_gap > 2" (points) or '
-        '"trust == no"; may be given several times',
+        help='condition on which to exit with status 1, such as "adjusted_gap > 2" (points) or '
+        '"trust == no"; may be repeated',
     )
-    add_inputs(parser, images="a folder of the reference's pictures", **PEOPLE_INPUTS)
+    add_inputs(parser, images="folder of the reference's images", **PEOPLE_INPUTS)
     add_shared(parser, "--allow-unconverged")
 
 

@@ -14,10 +14,11 @@ from typing import Any
 
 import bayesrep
 from bayesrep import process
-from bayesrep.choices import FEW_REPLICATES, find_strategy, list_methods
+from bayesrep.choices import FEW_REPLICATES, find_strategy
 from bayesrep.commands.options import (
     TABLE_OPTIONS,
     add_roles,
+    add_shared,
     given_options,
     import_in_thread,
     keep_compiled,
@@ -61,22 +62,18 @@ def add(parser: ArgumentParser) -> None:
         nargs="+",
         metavar="FILE",
         help="tables of counts (or annotations), of predictions and, if there are any, of images; "
-        "NAME=FILE is one whose rows are all of that data set; with --counts: logs of evaluations, "
-        "and folders of them, as `import evals` reads them",
+        "NAME=FILE: all rows are of that data set; with --counts: logs of evaluations or folders "
+        "of them, as `import evals` reads them",
     )
     option(
         "--counts",
         type=Path,
         metavar="TABLE",
-        help="counts of the logs' items: dataset, item, selected, shown",
+        help="with logs: counts of their items, a table of dataset, item, selected, shown",
     )
     add_roles(parser)
     option("--out", type=Path, required=True, metavar="FOLDER", help="folder for all results")
-    option(
-        "--method",
-        choices=list_methods(),
-        help="auto: laplace, which takes seconds, and nuts where its weights do not hold (auto)",
-    )
+    add_shared(parser, "--method")
 
 
 def run(arguments: Namespace) -> int:

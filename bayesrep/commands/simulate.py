@@ -16,16 +16,16 @@ def add(parser: ArgumentParser) -> None:
         return (low, high) if ":" in text else low
 
     option = parser.add_argument
-    option("out", type=Path, metavar="OUT", help="folder to write the study to")
-    option("--images", type=int, help="in each data set (10000)")
+    option("out", type=Path, metavar="OUT", help="folder for the study")
+    option("--images", type=int, metavar="N", help="images in each data set (default 10000)")
     option(
         "--annotators",
         type=annotators,
         metavar="N|LOW:HIGH",
-        help="annotators per image (36, or the scenario's)",
+        help="annotators per image (default 36, or the scenario's)",
     )
-    option("--classifiers", type=int, help="how many (136)")
-    option("--scenario", metavar="NAME", help="how the world departs from the plain one")
+    option("--classifiers", type=int, metavar="N", help="number of classifiers (default 136)")
+    option("--scenario", metavar="NAME", help="scenario, such as two-panels (default plain)")
 
 
 def run(arguments: Namespace) -> int:

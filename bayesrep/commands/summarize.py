@@ -33,8 +33,8 @@ def add(parser: ArgumentParser) -> None:
     add_shared(parser, "study", "posterior")
     add_table(parser, "accuracies", "ranks", "pairs", "images")
     option = parser.add_argument
-    option("--between", type=names, metavar="A,B,...", help="all pairs of these classifiers alone")
-    text = "what each assumption would do were it wrong"
+    option("--between", type=names, metavar="A,B,...", help="show only pairs of these classifiers")
+    text = "also say what would follow if each assumption were wrong"
     option("--notes", action="store_const", const=True, help=text)
     add_length(parser, "rows")
     add_shared(parser, "--allow-unconverged")

@@ -22,18 +22,18 @@ REPORT_SECONDS = 1.0  # seconds between lines of progress, at least
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    option("grid", type=Path, nargs="?", metavar="grid.toml", help="grid of the runs")
+    option("grid", type=Path, nargs="?", metavar="grid.toml", help="grid of runs, in TOML")
     option("--out", type=Path, metavar="PATH", help="folder of the runs; with --figure, its file")
     option(
         "--jobs",
         type=int,
         metavar="N",
-        help="processes at a time, each with its share of the cores and a GPU of its own (as many "
-        "as there are GPUs, else 1)",
+        help="processes at a time, each with its share of the cores and a GPU of its own (default: "
+        "one for each GPU, else 1)",
     )
     option("--ray", metavar="ADDRESS", help="Ray cluster to use instead: local, auto or HOST:PORT")
-    option("--table", type=Path, metavar="FOLDER", help="print the results of a sweep so far")
-    option("--figure", type=Path, metavar="FOLDER", help="draw a sweep (FOLDER/figure.png)")
+    option("--table", type=Path, metavar="FOLDER", help="sweep whose results so far to print")
+    option("--figure", type=Path, metavar="FOLDER", help="sweep to draw (FOLDER/figure.png)")
 
 
 def run(arguments: Namespace) -> int:

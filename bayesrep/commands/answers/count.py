@@ -18,18 +18,18 @@ def add(parser: ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="TABLE",
-        help="a row an answer: dataset, image, worker, selected; for some rules task, control "
+        help="answers, a row each: dataset, image, worker, selected; for some rules task, control "
         "(positive, negative or nothing), seconds",
     )
     option(
         "--rules",
         type=names,
         metavar="NAME,NAME",
-        help="leave out answers by engstrom2020, tsipras2020, time=SECONDS, repeats, controls, "
-        "equal=N: applied in this order",
+        help="rules of quality control, in this order: engstrom2020, tsipras2020, time=SECONDS, "
+        "repeats, controls, equal=N",
     )
-    option("--answers", type=Path, metavar="TABLE", help="the answers that the rules leave, too")
-    option("--out", type=Path, required=True, metavar="counts.csv", help="CSV or Parquet")
+    option("--answers", type=Path, metavar="TABLE", help="also write the answers that are kept")
+    option("--out", type=Path, required=True, metavar="counts.csv", help="table, CSV or Parquet")
 
 
 def run(arguments: Namespace) -> int:

@@ -18,20 +18,20 @@ def add(parser: ArgumentParser) -> None:
         "study",
         type=Path,
         metavar="STUDY|TABLE",
-        help="a study; with --context a table, a row an answer: image, selected, the context, and "
-        "dataset if several",
+        help="a study; with --context a table of answers: image, selected, the context, "
+        "and dataset if several",
     )
-    option("--workers", type=Path, metavar="TABLE", help="write a row for each worker here")
+    option("--workers", type=Path, metavar="TABLE", help="also write a row for each worker")
     option(
         "--aggregators",
         action="store_true",
-        help="what crowd-kit's Dawid-Skene, MACE and GLAD say of the same answers (extra [crowd])",
+        help="also show what crowd-kit's Dawid-Skene, MACE and GLAD say (extra [crowd])",
     )
     option(
         "--context",
         metavar="COLUMN",
-        help="how much answers about an image depend on each other through what annotators shared: "
-        "a grid, a task, a session",
+        help="column of what annotators shared, a grid, task or session: how much answers about an "
+        "image depend on each other through it",
     )
 
 

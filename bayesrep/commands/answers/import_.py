@@ -18,28 +18,28 @@ def add(parser: ArgumentParser) -> None:
 
     option = parser.add_argument
     sources = tuple(RAW_SOURCES)
-    option("source", choices=sources, metavar="SOURCE", help=", ".join(sources))
-    option("files", type=named_path, nargs="+", metavar="NAME=FILE", help="data set and its file")
-    option("--out", type=Path, required=True, metavar="FILE", help="CSV or Parquet")
+    option("source", choices=sources, metavar="SOURCE", help=f"format: {', '.join(sources)}")
+    option("files", type=named_path, nargs="+", metavar="NAME=FILE", help="data sets and files")
+    option("--out", type=Path, required=True, metavar="FILE", help="file to write, CSV or Parquet")
     option(
         "--rename",
         action="append",
         metavar="COLUMN=NAME",
-        help="read a column as image, worker, answer, or label (that was asked about), where a * "
-        "stands for the images of a grid, or for raters; may be given several times",
+        help="column to read as image, worker, answer, or label (that was asked about), where a * "
+        "stands for the images of a grid, or for raters; may be repeated",
     )
-    option("--separator", help="between answers, where all that apply were to be selected")
+    option("--separator", help="what separates answers, where several could be selected")
     option(
         "--labels",
         type=Path,
         metavar="FILE",
-        help="keep answers about images' own labels: a table with dataset, image, label",
+        help="images' own labels, the only answers to keep: a table of dataset, image, label",
     )
-    option("--counts", type=Path, metavar="TABLE", help="how often each label was selected, too")
+    option("--counts", type=Path, metavar="TABLE", help="also write how often labels were selected")
     for word in ("yes", "no", "maybe"):
-        option(f"--{word}", type=names, default=[], metavar="WORD,WORD", help=f"that mean {word}")
+        option(f"--{word}", type=names, default=[], metavar="WORD,WORD", help=f"words for {word}")
     option("--maybe-is", choices=MAYBE_RULES, help="what the words of --maybe count as")
-    option("--keep-workers", action="store_true", help="keep workers' names, instead of codes")
+    option("--keep-workers", action="store_true", help="keep workers' names instead of codes")
 
 
 def run(arguments: Namespace) -> int:

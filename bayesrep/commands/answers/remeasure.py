@@ -27,10 +27,10 @@ def add(parser: ArgumentParser) -> None:
         type=Path,
         nargs="?",
         metavar="posterior.nc",
-        help="a fit of the study; without, every data set's counts speak for themselves",
+        help="posterior of a fit; without one each data set is measured by its counts alone",
     )
-    option("--selection", metavar="RULE", help="of a table: what its counts kept")
-    option("--answers", type=int, metavar="N", help="of a table: the share among N new answers")
+    option("--selection", metavar="RULE", help="of a table: rule by which its items were kept")
+    option("--answers", type=int, metavar="N", help="of a table: predict N new answers per item")
     add_shared(parser, "--allow-unconverged")
 
 

@@ -20,32 +20,33 @@ def add(parser: ArgumentParser) -> None:
         "table",
         type=Path,
         metavar="TABLE|STUDY",
-        help="counts: dataset, image, selected, shown, and perhaps label; --check: a study",
+        help="counts: dataset, image, selected, shown, and perhaps label; with --check: a study",
     )
-    option("--reference", metavar="NAME", help="the data set to be like")
-    option("--pool", metavar="NAME", help="the data set of candidates; --check: its role")
-    option("--images", type=int, metavar="N", help="how many to choose in all")
-    option("--per-class", type=int, metavar="N", help="how many to choose of every class (label)")
-    option("--method", choices=get_args(Choosing), help="by which (posterior)")
+    option("--reference", metavar="NAME", help="data set to match")
+    option("--pool", metavar="NAME", help="pool of candidates; --check: role (default candidates)")
+    option("--images", type=int, metavar="N", help="number of images to choose in all")
+    option("--per-class", type=int, metavar="N", help="number to choose of each class (label)")
+    text = "how images are matched to the reference (default posterior)"
+    option("--method", choices=get_args(Choosing), help=text)
     option(
         "--ask",
         type=int,
         metavar="N",
-        help="write the N candidates that are worth another answer, in place of those chosen",
+        help="write the N candidates most worth another answer, in place of the images chosen",
     )
     option(
         "--answers",
         type=whole_numbers,
         metavar="N,N",
-        help="say what each way would leave with so many answers about every image; --check: match "
-        "on N answers about each candidate, and measure by the others (5)",
+        help="answers per image at which to predict each method's bias; with --check: answers to "
+        "match on, where the others measure (default 5)",
     )
     option(
         "--check",
         action="store_true",
-        help="whether the bias of matching shows in a study's answers, matched on some of them",
+        help="see the bias of matching in a study's answers, matched on some of them",
     )
-    option("--out", type=Path, metavar="TABLE", help="the images, CSV or Parquet")
+    option("--out", type=Path, metavar="TABLE", help="table for the images, CSV or Parquet")
 
 
 def run(arguments: Namespace) -> int:

@@ -21,15 +21,15 @@ MIN_CLASSIFIERS = 5
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
     option("--pilot", type=Path, metavar="STUDY", help="a small study like the planned one")
-    option("--posterior", type=Path, metavar="FILE", help="the pilot's posterior, if it is fitted")
-    option("--prior", choices=get_args(Prior), help="in place of a pilot: published populations")
+    option("--posterior", type=Path, metavar="FILE", help="posterior of the pilot, if it is fitted")
+    option("--prior", choices=get_args(Prior), help="published populations in place of a pilot")
     option(
         "--width",
         type=float,
         metavar="POINTS",
-        help="wanted width of the mean gap's 95 %% interval",
+        help="width wanted of the mean gap's 95 %% interval",
     )
-    option("--budget", type=float, metavar="MONEY", help="the most to spend")
+    option("--budget", type=float, metavar="MONEY", help="most money to spend")
     option("--cost-answer", type=float, required=True, metavar="MONEY", help="price of one answer")
     option(
         "--cost-image",
@@ -42,16 +42,16 @@ def add(parser: ArgumentParser) -> None:
         "--workers",
         type=int,
         metavar="N",
-        help="people who annotate in all (a different one per answer)",
+        help="number of workers in all (default: another for every answer)",
     )
-    option("--most-images", type=int, metavar="N", help="the most images of each data set")
+    option("--most-images", type=int, metavar="N", help="most images in each data set")
     option(
         "--batch",
         type=float,
         metavar="MONEY",
-        help="say what to buy next for so much, after this pilot",
+        help="say what to buy next for this much, after the pilot",
     )
-    option("--keep", type=Path, metavar="FOLDER", help="keep what is done: a stopped run goes on")
+    option("--keep", type=Path, metavar="FOLDER", help="folder for finished work, to resume from")
 
 
 def describe_kept(arguments: Namespace) -> str:

@@ -26,47 +26,47 @@ def add(parser: ArgumentParser) -> None:
         "source",
         type=Path,
         metavar="COLLECTION|TABLE",
-        help="folder of the tasks; labels, objects: the answers that were read, or, of labels, "
-        "their counts, of objects annotations_classify_task.pkl",
+        help="folder of the tasks; labels, objects: the answers that were read (labels: or "
+        "their counts; objects: or annotations_classify_task.pkl)",
     )
     option(
         "files",
         type=Path,
         nargs="*",
         metavar="FILE",
-        help="batch results, exports, or what the page saved (.csv, .json), or folders of these",
+        help="batch results, exports, files that the page saved (.csv, .json), or folders of these",
     )
     option(
         "--table",
         choices=("answers", "labels", "objects"),
         default="answers",
-        help="answers; labels: those of each image that are worth a closer look; objects: what "
-        "each image shows (answers)",
+        help="answers; labels: those of each image worth a closer look; objects: what each image "
+        "shows (default answers)",
     )
     # What is kept of the answers, and by which images and labels they go on.
-    own = "keep answers about images' own labels alone"
+    own = "keep only answers about images' own labels"
     option("--own", action="store_true", default=None, help=own)
     option(
         "--rules",
         type=names,
         metavar="NAME,NAME",
-        help="rules of quality control: engstrom2020, tsipras2020, time=SECONDS, repeats, "
-        "controls, equal=N",
+        help="rules of quality control, in this order: engstrom2020, tsipras2020, time=SECONDS, "
+        "repeats, controls, equal=N",
     )
-    option("--counts", type=Path, metavar="TABLE", help="how often each label was selected, too")
+    option("--counts", type=Path, metavar="TABLE", help="also write how often labels were selected")
     option("--predictions", type=Path, metavar="TABLE", help="predictions on these images")
     for role in ROLE_NAMES:
-        text = f"the {role} of the study that --out is to be, in place of a table of answers"
+        text = f"{role} of the study to write to --out, in place of a table of answers"
         option(f"--{role}", metavar="NAME", help=text)
     option(
         "--fates",
         type=Path,
         metavar="TABLE",
-        help="labels: write what becomes of every image here, too; objects: this table, or "
-        "image_info.pkl, by which clear images count",
+        help="labels: table to write what becomes of each image to; objects: this table, or "
+        "image_info.pkl, so that clear images count",
     )
-    option("--study", type=Path, help="objects: whose reference the published .pkl are about")
-    out = "a table, CSV or Parquet; with --reference the folder of a study"
+    option("--study", type=Path, help="objects: study whose reference the published .pkl are about")
+    out = "table for the answers, labels or objects, CSV or Parquet; with --reference: a study"
     option("--out", type=Path, required=True, metavar="PATH", help=out)
 
 

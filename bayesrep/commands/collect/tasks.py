@@ -32,15 +32,15 @@ def add(parser: ArgumentParser) -> None:
         type=Path,
         nargs="?",
         metavar="STUDY|TABLE",
-        help="candidates, review: a study; contains, classify: a table of what to ask, with "
-        "dataset, image, label, and perhaps own, source (each image's own label)",
+        help="candidates, review: a study; contains, classify: a table of what to ask: dataset, "
+        "image, label, and perhaps own, source (each image's own label)",
     )
     option(
         "--kind",
         choices=tuple(SETTINGS),
         default="contains",
-        help="candidates: a table of labels to ask about; contains: grids, which images show this? "
-        "classify: which objects are in an image? review: predictions to be judged (contains)",
+        help="candidates: labels to ask about; contains: grids, which images show this? classify: "
+        "which objects are in an image? review: predictions to judge (default contains)",
     )
     # Of tasks for people: pictures, and the design.
     option(
@@ -48,42 +48,42 @@ def add(parser: ArgumentParser) -> None:
         type=named_path,
         nargs="+",
         metavar="NAME=FOLDER",
-        help="data sets and their images, a folder for each class; contains: of those that the "
-        "table does not name all are asked about",
+        help="data sets and their images, a folder for each class; contains: data sets that the "
+        "table does not name are asked about whole",
     )
     option(
         "--controls",
         type=Path,
         metavar="PATH",
-        help="images of which the label is known: a folder for each class, or a table with image, "
-        "label, source",
+        help="images whose label is known: a folder for each class, or a table of image, label, "
+        "source",
     )
-    option("--address", metavar="URL", help="where people find the images: before NAME/class/file")
+    option("--address", metavar="URL", help="address of the images, before NAME/class/file")
     option(
         "--set",
         type=setting,
         action="append",
         default=[],
         metavar="NAME=N",
-        help="answers of every image and label (10; classify 9), grids that an image is in (5), "
-        "size of a grid (48), positive and negative controls in it (5, 3); top: answers of each "
-        "classifier that are candidates (5)",
+        help="answers for each image and label (default answers=10, of classify 9), grids for each "
+        "image (grids=5), images in a grid (size=48), controls in it (positive=5, negative=3); "
+        "candidates: labels from each classifier (top=5)",
     )
     option(
         "--judged",
         type=Path,
         nargs="+",
         metavar="TABLE",
-        help="what is judged already: this table with its column right filled in, label sets",
+        help="what is judged already: this table with its column right filled in, or label sets",
     )
-    option("--humans", type=Path, metavar="FILE", help="people's answers, to be judged too")
+    option("--humans", type=Path, metavar="FILE", help="people's answers to judge, too")
     option("--reviewers", type=names, metavar="NAME,NAME", help="people who share the review")
     option(
         "--out",
         type=Path,
         required=True,
         metavar="PATH",
-        help="contains, classify: a folder; candidates, review: a table, CSV or Parquet",
+        help="contains, classify: folder for tasks; candidates, review: a table, CSV or Parquet",
     )
 
 

@@ -31,12 +31,12 @@ PUBLISHED_NOTE = (
 
 INPUT_TEXTS = {
     "humans": "a table of image, labeler, answer",
-    "labels": "label sets, in one or several files: real.json, or tables of image and label "
+    "labels": "label sets, in one file or several: real.json, or tables of image and label "
     "(`collect read` writes them)",
     **PEOPLE_INPUTS,
     "classes": "groups of classes: a table with the column class, or superclasses.npy",
     "subsets": "images to look at alone: a table of image and columns of true and false or names",
-    "posterior": "with --table robustness, adjusted accuracies in the place of the replication's",
+    "posterior": "with --table robustness, adjusted accuracies to take for the replication",
 }
 
 
@@ -44,23 +44,23 @@ def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
     add_shared(parser, "study")
     add_table(parser, *_TABLES)
-    option("--interval", choices=get_args(AccuracyInterval), help="kind of interval (jeffreys)")
+    option("--interval", choices=get_args(AccuracyInterval), help="intervals (default jeffreys)")
     option(
         "--datasets",
         type=names,
         metavar="NAME,NAME",
-        help="roles or names, the reference first; tables of one data set are of the first "
-        "(reference,replication)",
+        help="data sets by role or name, the reference first; tables of one data set are of that "
+        "(default reference,replication)",
     )
     add_inputs(parser, **INPUT_TEXTS)
-    option("--by", metavar="COLUMN", help="the column of classes to put classes together by")
+    option("--by", metavar="COLUMN", help="column of the classes table to group classes by")
     option(
         "--baseline",
         type=names,
         metavar="NAMES|@FILE",
-        help="classifiers that the line of the robustness goes through (all)",
+        help="classifiers to fit the line of robustness to (default all)",
     )
-    option("--between", type=names, metavar="A,B", help="the confusion of one less another's")
+    option("--between", type=names, metavar="A,B", help="two classifiers: A's confusion minus B's")
 
 
 def run(arguments: Namespace) -> int:

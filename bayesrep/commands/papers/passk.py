@@ -19,14 +19,14 @@ def add(parser: ArgumentParser) -> None:
         metavar="STUDY|TABLE",
         help="a study with attempts, or a table of item, model, solved, attempts",
     )
-    option("--k", type=whole_numbers, metavar="N,N", help="numbers of attempts (1,10,100)")
+    option("--k", type=whole_numbers, metavar="N,N", help="numbers of attempts (default 1,10,100)")
     option(
         "--target",
         choices=get_args(PassTarget),
-        help="whose pass@k: of the population of items, or of these very items (population)",
+        help="pass@k of the population of items, or of these very items (default population)",
     )
-    option("--between", type=names, metavar="A,B", help="differences of these models; of two alone")
-    option("--figure", type=Path, metavar="FILE", help="draw the curves: .pdf, .svg or .png")
+    option("--between", type=names, metavar="A,B", help="models whose differences to show")
+    option("--figure", type=Path, metavar="FILE", help="file for the curves, .pdf, .svg or .png")
 
 
 def run(arguments: Namespace) -> int:
