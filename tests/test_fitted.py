@@ -260,6 +260,20 @@ def test_what_is_not_the_posterior_of_the_study_is_refused(study, kind):
         Fitted(study, remade(change))
 
 
+@pytest.mark.parametrize("copies", [[2, 3] * 4, [2] * 10, [2, 2, 4] * 2 + [2] * 2])
+def test_a_resample_may_hold_every_draw_several_times(study, copies):
+    """Weights that are nearly equal give each draw two or three; a part twice has even numbers."""
+    facts = {"converged": 1, "method": "laplace", "schedule": '{"chains": 1, "draws": 20}'}
+    rows = np.repeat(np.arange(len(copies)), copies)
+    change = along("draw", lambda group: group.isel(draw=rows).assign_coords(draw=np.arange(20)))
+    other = remade(lambda group: pick("chain", [0])(change(group)).assign_attrs(facts))
+    if max(copies) == 4:
+        with refused(PosteriorError, DISORDER):
+            Fitted(study, other)
+    else:
+        assert Fitted(study, other).require_convergence()
+
+
 @pytest.mark.parametrize("method", ["nuts", "laplace"])
 @pytest.mark.parametrize("part", [pick("draw", slice(0, None, 2)), pick("chain", [1])])
 def test_a_certificate_belongs_to_its_draws(study, tmp_path, method, part):

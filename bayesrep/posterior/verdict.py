@@ -163,12 +163,16 @@ def certify_draws(group: Group, stats: Group | None) -> Group:
     planned = json.loads(str(attrs.get("schedule", "{}")))
     chains, draws = group.sizes["chain"], group.sizes["chain"] * group.sizes["draw"]
     certified = int(planned.get("chains", 0)) * int(planned.get("draws", 0))
-    # Concatenated draws are renumbered, so repeats show in the values alone: a sampler that
-    # sometimes rejects does not have every one of its draws twice.
+    method = attrs.get("method")
+    is_mcmc = makes_chains(method)
+    # Concatenated draws are renumbered, so repeats show in the values alone: neither a sampler that
+    # sometimes rejects nor a resample of weighted draws has all of its draws twice, or four times.
     accuracy = group[ACCURACY_VAR].values
     counts = [np.unique(chain, return_counts=True)[1] for chain in accuracy[:, :, 0]]
-    is_repeated = any(len(each) > 1 and each.min() > 1 for each in counts)
-    is_mcmc = makes_chains(attrs.get("method"))
+    is_repeated = any(
+        len(each) > 1 and np.gcd.reduce(each) > 1 and (method != "laplace" or np.ptp(each) > 0)
+        for each in counts
+    )
     longest = int(planned["draws"]) if certified and is_mcmc else certified
     if is_repeated or 0 < longest < group.sizes["draw"]:
         raise PosteriorError("posterior-draws-disordered")
