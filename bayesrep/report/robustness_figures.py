@@ -23,7 +23,7 @@ from bayesrep.types import Floats
 
 EQUAL = "y = x"
 FIT_COLORS = {"linear fit": Css.POSTERIOR, "probit fit": Css.RAW}
-GROUP_COLORS = (Css.INK, *DATASET_COLORS[2:])
+GROUP_COLORS = (Css.INK, *DATASET_COLORS[3:])
 
 
 def robustness_figure(
