@@ -34,7 +34,7 @@ from bayesrep.studies.attempts import Attempts
 from bayesrep.types import Float, Floats, Ints, no_type_check
 
 MAX_K = 1_000_000
-"""Largest k: beyond it pass@k is one less the mass at 0."""
+"""Largest k: beyond it pass@k is one minus the mass at 0."""
 MIN_ITEMS = 5  # of a model on a data set
 
 

@@ -172,7 +172,7 @@ def population_accuracy(
     """Draw the accuracies on the population of the reference, given log P(k | n) of its pairs.
 
     With weights 1 + g_x of its images a classifier's accuracy a is a + Σ_x g_x (f_x − a) / N. A
-    draw of the mixtures gives the mean of g over the images of a cell, log P(k | n) less its mean:
+    draw of the mixtures gives the mean of g over the images of a cell, log P(k | n) minus its mean:
     the rest of the cells' means, and g within cells, is drawn.
     """
     tables, images = completed_cells(problem)["reference"], images_of_cells(problem, "reference")

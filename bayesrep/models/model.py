@@ -73,7 +73,7 @@ class Model:
         `start(data, options)`: values of all sites where the search for the mode begins.
     offsets
         `offsets(values, options)`: shifts of some sites, computed from the others, that
-        straighten the posterior; the sampler's coordinate is the value less its shift.
+        straighten the posterior; the sampler's coordinate is the value minus its shift.
     mixture_sites
         Sites that the annotations alone determine, sampled before the other shared ones.
     dims

@@ -193,7 +193,7 @@ def _score(data: WorkerData, cells: CellPredictions, family: Curves) -> Float[Ar
 
     An image contributes E[x − p_w | answers about it] for each worker who answered, and for each
     classifier the change of that expectation by its answer. A panel's α falls with a rising
-    leniency: less E[correction_w Σ_v (x_v − p_v)].
+    leniency: minus E[correction_w Σ_v (x_v − p_v)].
     """
     total = jnp.zeros(())
     for index, design in enumerate(data.designs):

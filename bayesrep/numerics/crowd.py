@@ -113,7 +113,7 @@ def cluster_covariance(
         diag = diag + np.stack([each.T @ (square[:, None] * each) for each in (*steps, total)])
         weight = weight + pattern.T @ np.abs(total)
     blocks, total = len(score), score.sum(axis=0)
-    # Σ U Uᵀ less each answer's product with itself.
+    # Σ U Uᵀ minus each answer's product with itself.
     within = total.T @ total - diag[-1]
     if blocks > 1:  # products of different blocks have no noise in common
         within -= sum(each.T @ each - own for each, own in zip(score, diag[:-1], strict=True))

@@ -83,7 +83,7 @@ def errors_in_variables_line(
     """
     x, y = (each - each.mean(axis=2, keepdims=True) for each in (reference_accuracy, accuracy))
     square, product = np.square(x).sum(axis=2), (x * y).sum(axis=2)
-    # V: the mean square of the draws less the square of their mean.
+    # V: the mean square of the draws minus the square of their mean.
     means = [each.mean(axis=(0, 1)) for each in (x, y)]
     own_square = square.mean() - float(means[0] @ means[0])
     own_product = product.mean() - float(means[0] @ means[1])

@@ -145,7 +145,7 @@ def _update_sites(answers: CrowdAnswers, sites: _Sites, state: _Moments, *, part
         r = np.exp(log_r - logsumexp(log_r, axis=1, keepdims=True))
         density = [r[answers.dataset == each].mean(axis=0) for each in range(len(log_density))]
         log_density = np.log(np.stack(density) + 1e-12)
-    # MacKay (1992): the effective number of leniencies, less one mean for each crowd.
+    # MacKay (1992): the effective number of leniencies, minus one mean for each crowd.
     crowds = int(_crowds(answers).max()) + 1
     freedom = float(np.sum(1 - 1 / (state.precision * sites.spread**2))) - crowds
     square = state.mean @ state.mean + PRIOR_WORKERS * INITIAL_SPREAD**2

@@ -53,7 +53,7 @@ def pass_at_k_text(result: "PassAtK", differences: pl.DataFrame | None) -> str:
         compared: dict[str, Cell] = {
             **_names(differences),
             "model": "{model}",
-            "less": "{other}",
+            "minus": "{other}",
             "k": "{k:,}",
             "points": "{difference:1p}",
             "95 % interval": lambda row: ends(row["lower"], row["upper"]),
@@ -114,7 +114,7 @@ def _difference(row: Row, k: int) -> str:
     if row["lower"] <= 0 <= row["upper"]:
         verdict = "which of the two is better is open"
     return (
-        f" {row['model']} less {row['other']} at k = {k:,}: {percent(row['difference'])} points "
+        f" {row['model']} minus {row['other']} at k = {k:,}: {percent(row['difference'])} points "
         f"({ends(row['lower'], row['upper'])}); {verdict}."
     )
 

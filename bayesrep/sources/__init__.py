@@ -45,8 +45,8 @@ READERS: Mapping[str, Reader] = {
         "Your own tables, CSV, TSV, Excel, Parquet or gzipped: counts (dataset, image, selected, "
         "shown) or annotations (dataset, image, selected, and worker where known), predictions "
         "(dataset, image, classifier, correct, or label_1, the label that was predicted), and "
-        "images with labels or groups where there are any. Columns are told by their names; "
-        "`bayesrep check` lists all that is wrong with them.",
+        "images with labels or groups where there are any. Columns are recognised by name; "
+        "`bayesrep check` lists every problem in them.",
         "counts.csv predictions.csv --reference v1 --replication v2 --out my-study",
         adds_counts=True,
     ),
@@ -70,18 +70,18 @@ READERS: Mapping[str, Reader] = {
     ),
     "cifar10.1": Reader(
         cifar10_1.read,
-        "What 20 classifiers answered on CIFAR-10 and CIFAR-10.1: the folder "
+        "Predictions of 20 classifiers on CIFAR-10 and CIFAR-10.1: the folder "
         "github.com/modestyachts/CIFAR-10.1 and the labels of CIFAR-10's test set as a .npy "
-        "vector. Nobody counted annotators, so it is for `papers compare`; "
+        "vector. Nobody counted annotators, so they are for `papers compare`; "
         "counts may be added as a table.",
         "CIFAR-10.1 cifar10_test_set_original_labels.npy --out cifar",
         has_counts=False,
     ),
     "imagenetv2": Reader(
         imagenetv2.read,
-        "What 45 classifiers answered on ImageNet and ImageNet-v2: the folder `data` of "
+        "Predictions of 45 classifiers on ImageNet and ImageNet-v2: the folder `data` of "
         "github.com/modestyachts/ImageNetV2. With a table of counts (dataset, image, selected, "
-        "shown) it is a study; alone it is for `papers compare`.",
+        "shown) they are a study; alone they are for `papers compare`.",
         "ImageNetV2/data counts.csv --out imagenet-v2",
     ),
     "madrylab": Reader(
@@ -93,9 +93,9 @@ READERS: Mapping[str, Reader] = {
     ),
     "arrays": Reader(
         arrays.read,
-        "A folder a data set, the reference's first, for data sets that come as arrays, such as "
-        "CIFAR-10.2 and CINIC-10: labels.npy (whole numbers), classes.txt if classes have names, "
-        "and NAME.npy a classifier (probabilities [N, K], class numbers [N], or the best [N, R]); "
+        "Data sets that come as arrays, such as CIFAR-10.2 and CINIC-10, a folder each, the "
+        "reference's first: labels.npy (whole numbers), classes.txt if classes have names, and for "
+        "each classifier NAME.npy (probabilities [N, K], class numbers [N], or the best [N, R]); "
         "for `papers compare`.",
         "cifar-10 cinic-10 --out cinic",
         has_counts=False,

@@ -163,7 +163,7 @@ def compare_classifiers(
     -------
     polars.DataFrame
         One row a pair, in the order of the study: classifier, other, `raw_difference` of their
-        replication accuracies, `difference` of their adjusted accuracies (classifier less other)
+        replication accuracies, `difference` of their adjusted accuracies (classifier minus other)
         with lower and upper (95 %), and `probability`, that the first is the better one. Some of
         many pairs will be far apart by chance: each interval is for one pair.
 

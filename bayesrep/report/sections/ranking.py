@@ -35,7 +35,7 @@ class Ranking(Section):
     measured: Floats  # [C]: rank by the accuracy measured on the replication
     order: Ints  # [C]: classifiers, the best first
     neighbours: Ints  # [C, M]: those whose ranks are nearest, the best first
-    # [4, C, M]: mean, lower and upper end (95 %) of each one's adjusted accuracy less the
+    # [4, C, M]: mean, lower and upper end (95 %) of each one's adjusted accuracy minus the
     # neighbour's, and the probability that it is the better one
     differences: Floats
     measured_differences: Floats  # [C, M]: the same of the accuracies measured on the replication

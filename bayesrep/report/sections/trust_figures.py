@@ -92,7 +92,7 @@ def chains_figure(chains: Floats) -> Figure:
 
 
 def energy_figure(energy: Floats) -> Figure:
-    """Energies [chain, draw] less their chain's mean, and their changes from draw to draw."""
+    """Energies [chain, draw] minus their chain's mean, and their changes from draw to draw."""
     series: dict[str, Floats] = {
         "energy": (energy - energy.mean(axis=1, keepdims=True)).ravel(),
         "change from draw to draw": np.diff(energy, axis=1).ravel(),
@@ -104,7 +104,7 @@ def energy_figure(energy: Floats) -> Figure:
         rows += rows_of({"energy": (edges[1:] + edges[:-1]) / 2, "density": density}, which=which)
     areas = vega.mark(
         {"type": "area", "opacity": 0.2, "line": {"strokeWidth": 2}, "interpolate": "step"},
-        x=vega.number("energy", title="energy less its mean"),
+        x=vega.number("energy", title="energy minus its mean"),
         y=vega.number("density", title="density", stack=None),
         color=vega.colors("which", list(series), [Css.POSTERIOR, Css.RAW]),
     )
@@ -163,6 +163,6 @@ def draw_chains(study: Study, posterior: Posterior) -> vega.Spec:
 
 
 def draw_energy(study: Study, posterior: Posterior) -> vega.Spec:
-    """Energies of the chains less their means, and their changes from draw to draw."""
+    """Energies of the chains minus their means, and their changes from draw to draw."""
     stats = _of_chains(study, posterior).need("sample_stats", "energy")
     return on_paper(energy_figure(np.asarray(stats["energy"].values, dtype=float)))
