@@ -115,7 +115,7 @@ def test_simulate_check_estimate(capsys, tmp_path):
     status, text, _ = run(capsys, *arguments)
     assert status == 0
     assert "2 classifiers" in text
-    assert "truth into study.json" in text
+    assert "truth is in study.json" in text
     assert len(bayesrep.read_study(out).truth.adjusted_accuracy) == 2
     status, text, _ = run(capsys, "check", out)
     assert status == 0
@@ -198,7 +198,7 @@ def test_mixtures_side_by_side(capsys, study_path, monkeypatch):
     assert "held out" in text
     table_text = text.partition("\n\n")[0]
     assert table_text.count("*") == 6  # the best by each of three criteria in both data sets
-    assert re.search(r"Components that are enough: reference [12], replication [12] ", text)
+    assert re.search(r"Components needed: reference [12], replication [12] ", text)
     assert printed_table(capsys, *arguments)["components"].to_list() == [1, 2, 1, 2]
     _, out, _ = run(capsys, *arguments, "--json")
     assert [row["components"] for row in json.loads(out)["rows"]] == [1, 2, 1, 2]
@@ -327,7 +327,7 @@ def test_an_interrupt_names_what_is_kept_only_where_it_is(capsys, tmp_path, monk
         assert run(capsys, *words) == (130, "", nothing)
     (kept / "block").write_text("")
     for words in lines:
-        told = f"bayesrep: interrupted; the same command goes on from {kept}\n"
+        told = f"bayesrep: interrupted; the same command resumes from {kept}\n"
         assert run(capsys, *words) == (130, "", told)
 
 

@@ -94,7 +94,7 @@ def test_the_fewest_components_within_an_error_of_the_best():
         }
     )
     assert fewest_components(table) == {"reference": 2, "replication": 1}
-    assert "Components that are enough: reference 2, replication 1 " in components_sentence(table)
+    assert "Components needed: reference 2, replication 1 " in components_sentence(table)
 
 
 def test_minus_signs_are_real_and_zero_has_none():

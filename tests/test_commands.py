@@ -331,7 +331,7 @@ def test_a_line_break_in_a_path_is_no_end_of_a_message(capsys, tmp_path):
     status = cli.main(["simulate", str(gone), "--images", "60", "--classifiers", "2"])
     assert status == 0
     (*_, last) = capsys.readouterr().out.splitlines()
-    assert last == rf"Written to {tmp_path}/no\nline, its truth into study.json"
+    assert last == rf"Written to {tmp_path}/no\nline; its truth is in study.json"
     error = bayesrep.StudyError("study-path-missing", path="a\nb")
     assert reason(error).startswith(r"a\nb does not exist")
     assert reason(ValueError("first\nsecond")) == "first"

@@ -49,11 +49,11 @@ def test_counts_on_both_sides_support_the_comparison():
 def test_few_answers_are_named_with_what_they_lack():
     found = of_study(a_study(shown=3))
     assert [each.state for each in found[1:3]] == ["with care", "with care"]
-    assert "400 answers more are 5 about each" in found[1].missing
+    assert "400 more answers, for 5 each" in found[1].missing
     assert supports_adjustment(found)
     one = of_study(a_study(shown=1))
     assert not supports_adjustment(one)
-    assert "800 answers more" in one[1].missing
+    assert "800 more answers" in one[1].missing
 
 
 def test_counts_that_look_selected_by_themselves_support_nothing_until_the_rule_is_said():
@@ -252,7 +252,7 @@ def test_groups_that_logs_know_are_data_sets(tmp_path):
     file = tmp_path / "m" / "results.json"
     file.write_text(json.dumps({"results": {}, "model_name": "m", "group_subtasks": parts}))
     raw = of_logs(tmp_path)["raw comparison"]
-    assert raw.because == "1 model, 60 on bench and 60 on redux items"
+    assert raw.because == "1 model; 60 items in bench, 60 items in redux"
 
 
 def test_a_model_that_lacks_half_is_not_called_comparable(tmp_path):

@@ -244,7 +244,7 @@ def test_the_command_answers_in_words(table: Path, capsys: pytest.CaptureFixture
     words = ["papers", "passk", str(table), "--k", "1,50", "--quiet"]
     assert main([*words, "--figure", str(figure)]) == 0
     text = capsys.readouterr().out
-    assert "a less b" in text
+    assert "a minus b" in text
     assert "k = 50" in text
     assert "50 attempts" in text  # which solves more is open
     assert "never solved" in text

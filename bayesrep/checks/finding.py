@@ -25,8 +25,8 @@ CHECKS = templates_by_name(
 )
 """Names of checks that mention the study's parts, as templates for other vocabularies."""
 LEGEND = (
-    "p: how often a model that is right would misfit as much; sd: posterior standard deviations by "
-    "which the mean gap moves where the prior counts twice."
+    "p: how often a correct model would misfit as much; sd: posterior standard deviations by "
+    "which the mean gap moves if the prior counts twice."
 )
 
 

@@ -162,6 +162,6 @@ def _of_answers(path: Path) -> _Told:
         f"{len(each.images):,} {words.images}"
         for each in contents.answers
     ]
-    lines.append(f"No counts of {words.annotators} yet: enough for match, multilabel and compare.")
+    lines.append(f"No counts of {words.annotators} yet: enough for papers compare.")
     lines += ["", allowed_text(allowed)]
     return "\n".join(lines), _facts_of(allowed), contents.left_out

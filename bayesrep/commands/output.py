@@ -26,7 +26,7 @@ def describe_kept_work(place: Path | None) -> str:
     """Describe what an interrupt leaves of work stored at a place, once it has begun."""
     if place is None or not place.exists() or (place.is_dir() and not any(place.iterdir())):
         return "nothing was written"
-    return f"the same command goes on from {place}"
+    return f"the same command resumes from {place}"
 
 
 def new_folder(path: Path, arguments: Namespace) -> None:

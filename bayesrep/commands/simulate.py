@@ -34,5 +34,5 @@ def run(arguments: Namespace) -> int:
     new_folder(arguments.out, arguments)
     study = bayesrep.simulate_study(**given_options(arguments, bayesrep.simulate_study))
     study.write(arguments.out, force=arguments.force)
-    text = f"{describe_study(study)}\nWritten to {arguments.out}, its truth into study.json"
+    text = f"{describe_study(study)}\nWritten to {arguments.out}; its truth is in study.json"
     return emit(arguments, text, {"out": str(arguments.out), "fingerprint": study.fingerprint()})

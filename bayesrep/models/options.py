@@ -43,7 +43,7 @@ class JointOptions:
         relative spread.
     dependence
         Intraclass correlation ρ of the annotators' answers about one image, where it is known: 0
-        where each answers by himself, 0.05 to 0.2 where all of them saw the image in the same grid
+        where they answer independently, 0.05 to 0.2 where all of them saw the image in one grid
         of images or another context. None: a parameter with a half-normal prior, which a fit
         integrates (`bayesrep.inference.annotators`), and 0 elsewhere.
     dependence_prior

@@ -40,11 +40,11 @@ def components_sentence(table: pl.DataFrame, words: Words = IMAGE_WORDS) -> str:
 
     texts = [f"{name} {size}" for name, size in fewest_components(table).items()]
     legend = (
-        "* is the best of its column and data set (AIC, BIC: least; held out: most); degenerate: "
-        "components that shrank to a point."
+        "* is the best of its column and data set (AIC, BIC: lowest; held out: highest); "
+        "degenerate: components that shrank to a point."
     )
     return (
-        f"{legend}\nComponents that are enough: {', '.join(texts)} (the fewest that predict "
+        f"{legend}\nComponents needed: {', '.join(texts)} (the fewest that predict "
         f"{words.images} left out within a standard error of the best). `bayesrep fit` takes 2 "
         "(--set components=K), em-spline 3 (--methods 'em-spline(components=K)')."
     )

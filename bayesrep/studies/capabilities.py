@@ -9,7 +9,7 @@ import numpy as np
 from bayesrep.numerics.estimands import Z_975
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.attempts import Attempts
-from bayesrep.studies.representation import spread
+from bayesrep.studies.representation import number, spread
 from bayesrep.studies.selection import truncating
 from bayesrep.studies.study import Study
 from bayesrep.studies.validation import REQUIRED_ROLES
@@ -63,17 +63,18 @@ def of_answers(
             Allowed(RAW_USE, "no", f"there is {evidence}", "give both versions"),
             Allowed(ADJUSTED_USE, "no", "there is no second data set"),
         ]
-    size = " and ".join(f"{count:,} on {name}" for name, count in zip(names, items, strict=True))
+    pairs = zip(names, items, strict=True)
+    size = ", ".join(f"{number(count, words.image)} in {name}" for name, count in pairs)
     answers = MIN_ANSWERS * sum(items)
     return [
-        Allowed(RAW_USE, "yes", f"{models} {_plural_of(models, words)}, {size} {words.images}"),
+        Allowed(RAW_USE, "yes", f"{number(models, words.classifier)}; {size}"),
         Allowed(
             ADJUSTED_USE,
             "no",
-            f"nobody was asked about the {words.images}, so that a drop may be the "
-            f"{words.classifiers}' or the {words.images}' own",
-            f"answers of people or judges about the {words.images} of both: {MIN_ANSWERS} each are "
-            f"{answers:,}, 10 each {2 * answers:,} (bayesrep collect plan says how few do)",
+            f"nobody judged the {words.images}, so that a drop may come from the "
+            f"{words.classifiers} or from the {words.images}",
+            f"answers of people or judges about the {words.images} of both: {answers:,} for "
+            f"{MIN_ANSWERS} each, {2 * answers:,} for 10 (bayesrep collect plan says how few do)",
         ),
         Allowed(WORKERS_KNOWN, "no", "there are no answers", "keep who gave each of them"),
     ]
@@ -89,7 +90,7 @@ def of_attempts(attempts: Sequence[Attempts], words: Words) -> Allowed:
         return Allowed(
             PASS_AT_K,
             "no",
-            f"every {words.image} was tried once, of which pass@1 follows and nothing beyond",
+            f"every {words.image} was tried once, which gives pass@1 and nothing beyond",
             f"two attempts or more at every {words.image}",
         )
     every = np.concatenate([each.attempts for each in attempts])
@@ -97,25 +98,21 @@ def of_attempts(attempts: Sequence[Attempts], words: Words) -> Allowed:
     return Allowed(
         PASS_AT_K,
         "yes",
-        f"{models} {_plural_of(models, words)} with {spread(every)} attempts at an {words.image}: "
+        f"{number(models, words.classifier)} with {spread(every)} attempts at an {words.image}: "
         f"pass@k for any k, by the form of a mixture beyond {every.min()}",
     )
-
-
-def _plural_of(count: int, words: Words) -> str:
-    return words.classifier if count == 1 else words.classifiers
 
 
 def _judge_raw(study: Study, words: Words) -> Allowed:
     both = (study.reference, study.replication)
     accuracy, sizes = [data.correct.mean() for data in both], [len(data.images) for data in both]
+    models = number(len(study.classifiers), words.classifier)
     error = np.sqrt(sum(p * (1 - p) / n for p, n in zip(accuracy, sizes, strict=True)))
-    count = len(study.classifiers)
     return Allowed(
         RAW_USE,
         "yes",
-        f"{count} {_plural_of(count, words)} on {sizes[0]:,} and {sizes[1]:,} {words.images}; a "
-        f"drop of one of them under {100 * Z_975 * error:.1f} points is within chance",
+        f"{models} on {sizes[0]:,} and {sizes[1]:,} {words.images}; a drop of one of them under "
+        f"{100 * Z_975 * error:.1f} points is within chance",
     )
 
 
@@ -147,9 +144,9 @@ def _judge_counts(data: AnnotatedSet, words: Words) -> Allowed:
         return Allowed(
             ADJUSTED_USE,
             "no",
-            f"{data.name} has one answer per {words.image}, which tells the mean frequency and "
+            f"{data.name} has one answer per {words.image}, which gives the mean frequency and "
             "nothing else",
-            f"{lacking:,} answers more are {MIN_ANSWERS} about each",
+            f"{lacking:,} more answers, for {MIN_ANSWERS} each",
         )
     if (rule := truncating(data.selection)) is not None:
         counts, size = np.arange(int(data.shown.max()) + 1), int(data.shown.max())
@@ -159,15 +156,15 @@ def _judge_counts(data: AnnotatedSet, words: Words) -> Allowed:
             ADJUSTED_USE,
             "no" if n_accepted == 1 else "with care",
             f"{data.name} was kept by its own counts ({rule.rule}), which leaves {remaining}",
-            f"fresh answers about its {len(data.images):,} {words.images}: {MIN_ANSWERS} each are "
-            f"{MIN_ANSWERS * len(data.images):,}",
+            f"fresh answers about its {len(data.images):,} {words.images}: "
+            f"{MIN_ANSWERS * len(data.images):,} for {MIN_ANSWERS} each",
         )
     if lacking:
         return Allowed(
             ADJUSTED_USE,
             "with care",
-            f"{has}, so that the prior speaks",
-            f"{lacking:,} answers more are {MIN_ANSWERS} about each",
+            f"{has}, so that the prior matters",
+            f"{lacking:,} more answers, for {MIN_ANSWERS} each",
         )
     return Allowed(ADJUSTED_USE, "yes", has)
 
@@ -210,11 +207,11 @@ def _judge_workers(study: Study, words: Words) -> Allowed:
             "workers, wide), or these (--model workers --set panel=true)",
         )
     if len(with_workers) < 2:
-        evidence = f"of {with_workers[0]} alone" if with_workers else "of neither data set"
+        evidence = f"for {with_workers[0]} alone" if with_workers else "for neither data set"
         return Allowed(
             WORKERS_KNOWN,
             "no",
-            f"it is known {evidence} who gave which answer",
+            f"who gave which answer is known {evidence}",
             f"a table of dataset, {words.image}, {words.worker}, selected, in place of counts",
         )
-    return Allowed(WORKERS_KNOWN, "yes", "of both data sets; intervals allow for it")
+    return Allowed(WORKERS_KNOWN, "yes", "for both data sets; intervals allow for it")
