@@ -373,8 +373,9 @@ def draw(found: Mapping[str, Any]) -> Any:
 def remarks(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
     """What the numbers are, in prose."""
     count = [facts["studies"] for facts in found["rows"].values()]
+    ends = " to ".join(map(str, sorted({min(count), max(count)})))
     return (
-        f"{' to '.join(map(str, sorted({min(count), max(count)})))} studies a world, {arguments.images} + {arguments.images} "
+        f"{ends} studies a world, {arguments.images} + {arguments.images} "
         f"images and {arguments.classifiers} classifiers each, 10 annotators an image where the "
         "world does not say otherwise; fits of 'told' know the correlation. Everything is fitted "
         "as by default, but by the Laplace approximation, whose draws count where its certificate "
