@@ -18,12 +18,12 @@ from bayesrep.planning import (
     Law,
     Limits,
     Prices,
+    collection_plan,
     design_widths,
     designs,
     leniency_of,
     next_batch,
     plan,
-    planning,
     published_world,
     worlds_of,
 )
@@ -64,7 +64,7 @@ def planned(**options):
 
 def test_the_cheapest_design_is_found(fits):
     """A(n) = 2 + 8 / n at 0.06 n + 0.10 an image is cheapest at n = √(8 · 0.10 / (2 · 0.06))."""
-    found = planned(width=0.02, answers=(3, *planning.ANSWER_OPTIONS))
+    found = planned(width=0.02, answers=(3, *collection_plan.ANSWER_OPTIONS))
     best = np.sqrt(8 * 0.10 / (2 * 0.06))  # 2.6: of 3, 5, 8, ... the first
     assert found.design.answers == 3 > best
     wanted = (2 + 8 / 3) / 0.02**2
@@ -77,7 +77,7 @@ def test_the_cheapest_design_is_found(fits):
     assert costs == sorted(costs)
     assert costs[0] == found.cost
     assert all(option.width <= 0.02 * 1.0005 for option in found.options)
-    assert found.certified == found.studies == planning.PLAN_STUDIES
+    assert found.certified == found.studies == collection_plan.PLAN_STUDIES
     # The parabola through five of nine numbers of answers, where fewest are, and studies' noise.
     assert found.correction == pytest.approx(1, abs=0.05)
     moneys = [option.cost for option in found.by_money]
