@@ -6,10 +6,10 @@ import numpy as np
 import zoo
 
 import bayesrep
-from bayesrep import (
-    ConvergenceWarning,
-    Study,
-)
+from bayesrep import ConvergenceWarning, Study
+from bayesrep.inference.mode import find_mode, find_mode_from_annotations, mixture_size
+from bayesrep.inference.problem import pose, programs
+from bayesrep.models.mixtures import mixture_start
 
 TUTORIALS = (
     "images=2000, annotators=20, classifiers=12, seed=1",
@@ -41,3 +41,19 @@ def hard_study(**changes):
     for role in parts:
         parts[role] |= changes
     return Study.from_arrays(**parts, classifiers=["never", "half", "always"])
+
+
+def hold_better_mode(study):
+    """The search for the mode ends at the better of two: of curves first, and of all at once."""
+    problem = pose(study, model="joint", options={})
+    data = problem.data()
+    tools = programs(problem, data)
+    start = tools.start(problem.model.start(data, problem.options))
+    mode = find_mode_from_annotations(problem, tools, start, data)
+    assert mode.decrement <= 1e-6
+    held = mixture_size(tools.density, problem.model)
+    assert held == sum(np.size(each) for each in mixture_start(problem.options, 2, 1).values())
+    alone = find_mode(tools.expand, start, problem.model.annotations(data))
+    through = find_mode(tools.expand, alone.position, data, n_fixed=held)
+    ends = [find_mode(tools.expand, at.position, data).expansion.value for at in (alone, through)]
+    assert abs(float(mode.expansion.value) - min(map(float, ends))) < 1e-3

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import zoo
+from fits import hold_better_mode
 from refusals import refused
 from scipy import integrate, special, stats
 
@@ -15,13 +16,13 @@ from bayesrep.inference import cells as cells_module
 from bayesrep.inference.arrowhead import newton_direction, second_order, whitening
 from bayesrep.inference.cells import evaluate
 from bayesrep.inference.density import build_density
-from bayesrep.inference.mode import find_mode, find_mode_from_annotations, mixture_size
+from bayesrep.inference.mode import find_mode
 from bayesrep.inference.problem import Problem, pose, programs
 from bayesrep.models import counts
 from bayesrep.models.curve_bases import CURVE_FAMILIES
 from bayesrep.models.curves import PopulationLaw, complete_terms, curve_family
 from bayesrep.models.joint import joint, joint_data, joint_start
-from bayesrep.models.mixtures import contrasts, mixture_offsets, mixture_start
+from bayesrep.models.mixtures import contrasts, mixture_offsets
 from bayesrep.models.options import JointOptions
 from bayesrep.studies.subset_statistics import statistics_by_group
 
@@ -255,22 +256,7 @@ def test_whitening_standardises_at_the_mode_and_newton_solves():
 
 
 def test_the_search_for_the_mode_ends_at_the_better_of_two():
-    problem = pose(zoo.study("tiny"), model="joint", options={})
-    data = problem.data()
-    tools = programs(problem, data)
-    start = tools.start(problem.model.start(data, problem.options))
-    mode = find_mode_from_annotations(problem, tools, start, data)
-    assert mode.decrement <= 1e-6
-    held = mixture_size(tools.density, problem.model)
-    assert held == sum(
-        np.size(start_of) for start_of in mixture_start(problem.options, 2, 1).values()
-    )
-    alone = find_mode(tools.expand, start, problem.model.annotations(data))
-    through = find_mode(tools.expand, alone.position, data, n_fixed=held)
-    ends = [
-        float(find_mode(tools.expand, at.position, data).expansion.value) for at in (alone, through)
-    ]
-    assert abs(float(mode.expansion.value) - min(ends)) < 1e-3
+    hold_better_mode(zoo.study("tiny"))
 
 
 def test_the_mode_given_held_parameters_is_that_of_the_others():

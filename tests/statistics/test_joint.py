@@ -3,13 +3,11 @@
 import jax
 import numpy as np
 import pytest
+from fits import hold_better_mode
 from scipy import stats
 
 from bayesrep import simulate_study
-from bayesrep.inference.mode import find_mode, find_mode_from_annotations, mixture_size
-from bayesrep.inference.problem import pose, programs
 from bayesrep.models.curves import PopulationLaw
-from bayesrep.models.mixtures import mixture_start
 from bayesrep.models.options import JointOptions
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -18,23 +16,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("seed", [7005, 7006])
 def test_the_search_for_the_mode_ends_at_the_better_of_two(seed):
     """Studies where other curves' search ended at a poor mode by one of the ways."""
-    study = simulate_study(seed=seed, images=2000, classifiers=136)
-    problem = pose(study, model="joint", options={})
-    data = problem.data()
-    tools = programs(problem, data)
-    start = tools.start(problem.model.start(data, problem.options))
-    mode = find_mode_from_annotations(problem, tools, start, data)
-    assert mode.decrement <= 1e-6
-    held = mixture_size(tools.density, problem.model)
-    assert held == sum(
-        np.size(start_of) for start_of in mixture_start(problem.options, 2, 1).values()
-    )
-    alone = find_mode(tools.expand, start, problem.model.annotations(data))
-    through = find_mode(tools.expand, alone.position, data, n_fixed=held)
-    ends = [
-        float(find_mode(tools.expand, at.position, data).expansion.value) for at in (alone, through)
-    ]
-    assert abs(float(mode.expansion.value) - min(ends)) < 1e-3
+    hold_better_mode(simulate_study(seed=seed, images=2000, classifiers=136))
 
 
 def test_bends_of_the_population_are_a_student_t():

@@ -51,10 +51,12 @@ class PeopleAnswers(Section):
         """Both tables; `StudyError` where nothing is known of people."""
         if source.people is None:
             raise StudyError("no-tables-of-people")
-        return cls.of(*source.people, source.words)
+        return cls.from_answers(*source.people, source.words)
 
     @classmethod
-    def of(cls, predictions: Predictions, people: People, words: Words = IMAGE_WORDS) -> Self:
+    def from_answers(
+        cls, predictions: Predictions, people: People, words: Words = IMAGE_WORDS
+    ) -> Self:
         """Both tables of answers on one data set."""
         right = (predictions.correct & predictions.answered).sum(axis=1)
         shares = 100 * right / predictions.answered.sum(axis=1).clip(1)
@@ -149,9 +151,9 @@ def _classifiers(name: str, colors: Mapping[str, str], words: Words) -> vega.Spe
 
 def draw_people(predictions: Predictions, people: People) -> vega.Spec:
     """Shares of images by what people see on them (Tsipras et al., 2020)."""
-    return on_paper(PeopleAnswers.of(predictions, people).labels_figure())
+    return on_paper(PeopleAnswers.from_answers(predictions, people).labels_figure())
 
 
 def draw_judged(predictions: Predictions, people: People) -> vega.Spec:
     """Every classifier by what people see (Tsipras et al., 2020, figures 4, 11 and 22)."""
-    return beside(PeopleAnswers.of(predictions, people).judged_figures())
+    return beside(PeopleAnswers.from_answers(predictions, people).judged_figures())

@@ -10,6 +10,7 @@ import polars as pl
 
 from bayesrep.checks.diagnosis import examine
 from bayesrep.checks.finding import CHECKS
+from bayesrep.choices import makes_chains
 from bayesrep.errors import quote_word
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import find_group
@@ -129,6 +130,8 @@ class Trust(Section):
 def _settings(attributes: Mapping[Any, Any]) -> dict[str, str]:
     """List the settings recorded in the posterior, in words."""
     texts = {name: str(attributes.get(name, "")) for name in RECORDED_NAMES}
+    if not makes_chains(attributes.get("method")):
+        del texts["schedule"]
     return {name.replace("_", " "): _in_words(text) for name, text in texts.items() if text}
 
 
